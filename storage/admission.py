@@ -1,0 +1,203 @@
+"""Which events a log admits at its head, and the turn and step that each belongs to."""
+
+from collections.abc import Collection, Sequence
+
+from storage import errors
+from storage.database import Queries
+from storage.events import (
+    Event,
+    RunFeedback,
+    StepEnd,
+    StepStart,
+    SurfaceHide,
+    SurfaceOpKind,
+    Surfacing,
+    ToolResult,
+    TurnEnd,
+    TurnStart,
+)
+from storage.session import SessionMeta
+from storage.state import Fold, LogState
+
+MAX_OPEN = 1_000
+"""Open turns and open steps of a log together."""
+
+
+def turn_mark(log: str, turn: str) -> str:
+    """Under what a commit is found by a turn that it starts."""
+    return f"{log}/{turn}"
+
+
+def step_mark(log: str, turn: str, step: str) -> str:
+    """Under what a commit is found by a step that it starts. The length keeps any two pairs of ids apart."""
+    return f"{log}/{len(turn)}/{turn}/{step}"
+
+
+def place_of(event: Event, place: str) -> str:
+    """How an event's input field is called, e.g. `events[3].toolCall`."""
+    kind, _, noun = event.type.partition("/")
+    return f"{place}.{kind}{noun.capitalize()}"
+
+
+async def visible_turns(queries: Queries, meta: SessionMeta, drafts: Sequence[Event]) -> set[str]:
+    """Those turns that the drafts name, are not open, and were started in the visible log."""
+    is_open = {turn.turn for turn in meta.open}
+    named = {draft.turn_id for draft in drafts if draft.turn_id is not None and draft.turn_id not in is_open}
+    if not named:
+        return set()
+    marks = {turn_mark(segment.log, turn): (segment.to, turn) for segment in meta.segments for turn in named}
+    found = set()
+    for mark, seq in await queries.turn_starts(list(marks)):
+        to, turn = marks[mark]
+        if to is None or seq < to:
+            found.add(turn)
+    return found
+
+
+async def check_steps(queries: Queries, meta: SessionMeta, admission: "Admission") -> None:
+    """Raises BadInput if a step that the drafts start was started before in the same turn."""
+    marks = {
+        step_mark(segment.log, turn, step): (turn, step, place)
+        for segment in meta.segments
+        for (turn, step), place in admission.started_steps.items()
+    }
+    if marks:
+        for used in await queries.step_marks(list(marks)):
+            turn, step, place = marks[used]
+            raise errors.BadInput(f"{place}.stepId: {step!r} was used before in {_turn_name(turn)}")
+
+
+def _turn_name(turn: str) -> str:
+    return f"turn {turn!r}" if turn else "this session, outside any turn"
+
+
+class Admission:
+    """Holds drafts, one after the other, against the log up to the head that they claim.
+
+    `at` (ms) is the time of an event whose writer gave none; it is not written into the event.
+    """
+
+    def __init__(self, state: LogState, started: Collection[str], at: int) -> None:
+        self.at = at
+        self.started_turns: dict[str, int] = {}
+        self.started_steps: dict[tuple[str, str], str] = {}
+        self._fold = Fold(state)
+        self._ended = set(started)
+
+    def state(self) -> LogState:
+        """The state after the drafts admitted so far."""
+        return self._fold.done()
+
+    def admit(self, draft: Event, place: str) -> Event:
+        """The event with its turn and step filled in. Raises BadInput or TurnEnded, naming place and argument."""
+        name = place_of(draft, place)
+        match draft:
+            case TurnStart():
+                event = self._turn_start(draft, name)
+            case TurnEnd():
+                event = self._turn_end(draft, name)
+            case StepStart():
+                event = self._step_start(draft, name)
+            case StepEnd():
+                event = self._step_end(draft, name)
+            case _:
+                event = self._other(draft, name)
+        timed = event if event.timestamp is not None else event.model_copy(update={"timestamp": self.at})
+        self._fold.add(timed)
+        self._check_open(name)
+        return event
+
+    def _turn_start(self, draft: TurnStart, name: str) -> Event:
+        turn = self._required(draft.turn_id, f"{name}.turnId")
+        if turn in self._fold.open or turn in self._ended:
+            raise errors.BadInput(f"{name}.turnId: turn {turn!r} was started before")
+        self.started_turns[turn] = self._fold.head
+        return draft if draft.step_id is None else draft.model_copy(update={"step_id": None})
+
+    def _turn_end(self, draft: TurnEnd, name: str) -> Event:
+        turn = self._required(draft.turn_id, f"{name}.turnId")
+        self._check_turn(turn, name)
+        self._ended.add(turn)
+        return draft if draft.step_id is None else draft.model_copy(update={"step_id": None})
+
+    def _step_start(self, draft: StepStart, name: str) -> Event:
+        step = self._required(draft.step_id, f"{name}.stepId")
+        turn = self._turn(draft, name)
+        if (turn or "", step) in self.started_steps or step in self._fold.open.get(turn or "", ()):
+            raise errors.BadInput(f"{name}.stepId: {step!r} was used before in {_turn_name(turn or '')}")
+        self.started_steps[turn or "", step] = name
+        return _placed(draft, turn, step)
+
+    def _step_end(self, draft: StepEnd, name: str) -> Event:
+        step = self._required(draft.step_id, f"{name}.stepId")
+        turn = self._turn(draft, name)
+        if turn is None and draft.turn_id is None:
+            turn = self._turn_of_step(step)
+        if step not in self._fold.open.get(turn or "", ()):
+            raise errors.BadInput(f"{name}.stepId: step {step!r} is not open in {_turn_name(turn or '')}")
+        return _placed(draft, turn, step)
+
+    def _other(self, draft: Event, name: str) -> Event:
+        turn = self._turn(draft, name, late=isinstance(draft, ToolResult | RunFeedback))
+        step = draft.step_id
+        if turn is None and step is not None:
+            turn = self._turn_of_step(step)
+        if step is None:
+            open_steps = self._fold.open.get(turn or "", ())
+            step = open_steps[0] if len(open_steps) == 1 else None
+        if isinstance(draft, SurfaceHide):
+            self._check_hide(draft, name)
+        if isinstance(draft, Surfacing):
+            _check_surface_op(draft, name)
+        return _placed(draft, turn, step)
+
+    def _turn(self, draft: Event, name: str, late: bool = False) -> str | None:
+        """The turn named, checked; else the one that is open, if exactly one is."""
+        if draft.turn_id is not None:
+            self._check_turn(draft.turn_id, name, late)
+            return draft.turn_id
+        turns = [turn for turn in self._fold.open if turn]
+        return turns[0] if len(turns) == 1 else None
+
+    def _check_turn(self, turn: str, name: str, late: bool = False) -> None:
+        if turn in self._fold.open and turn:
+            return
+        if turn not in self._ended:
+            raise errors.BadInput(f"{name}.turnId: turn {turn!r} was never started in this session")
+        if not late:
+            raise errors.TurnEnded(f"{name}.turnId: turn {turn!r} has ended")
+
+    def _turn_of_step(self, step: str) -> str | None:
+        turns = [turn for turn, steps in self._fold.open.items() if step in steps]
+        return (turns[0] or None) if len(turns) == 1 else None
+
+    def _check_hide(self, draft: SurfaceHide, name: str) -> None:
+        if draft.from_seq > draft.to_seq:
+            raise errors.BadInput(f"{name}: fromSeq {draft.from_seq} is beyond toSeq {draft.to_seq}")
+        if draft.to_seq > self._fold.head:
+            raise errors.BadInput(f"{name}.toSeq: {draft.to_seq} is beyond the event's own seq {self._fold.head}")
+
+    def _check_open(self, name: str) -> None:
+        if len(self._fold.open) + sum(map(len, self._fold.open.values())) > MAX_OPEN:
+            raise errors.BadInput(f"{name}: more than {MAX_OPEN} turns and steps would be open at once; end some")
+
+    @staticmethod
+    def _required(value: str | None, place: str) -> str:
+        if value is None:
+            raise errors.BadInput(f"{place}: is required")
+        return value
+
+
+def _placed(draft: Event, turn: str | None, step: str | None) -> Event:
+    if draft.turn_id == turn and draft.step_id == step:
+        return draft
+    return draft.model_copy(update={"turn_id": turn, "step_id": step})
+
+
+def _check_surface_op(draft: Surfacing, name: str) -> None:
+    op = draft.surface_op
+    bounds = (op.start is not None) + (op.end is not None)
+    if op.op is SurfaceOpKind.REPLACE and bounds < 2:
+        raise errors.BadInput(f"{name}.surfaceOp: REPLACE needs start and end")
+    if op.op is SurfaceOpKind.APPEND and bounds:
+        raise errors.BadInput(f"{name}.surfaceOp: start and end go with REPLACE")

@@ -1,0 +1,43 @@
+"""Opaque page cursors. Each is bound to the list that it was made for and refused by any other."""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+
+from storage import errors
+from storage.events import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The place of a row: its time (ms) and id, and the collection's asOf where it has one."""
+
+    time: Instant
+    id: str
+    as_of: Instant | None = None
+
+
+def binding(*parts: object) -> str:
+    """What a list is: its space, order and conditions, in short."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def encode(cursor: Cursor, bound: str) -> str:
+    """The cursor as text, for the list of that binding."""
+    content = json.dumps([bound, cursor.time, cursor.id, cursor.as_of], separators=(",", ":"))
+    return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
+
+
+def decode(value: str | None, bound: str) -> Cursor | None:
+    """The cursor of that text. Raises BadInput unless it was made for the same list."""
+    if value is None:
+        return None
+    try:
+        found, time, id, as_of = json.loads(base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)))
+        cursor = Cursor(int(time), str(id), None if as_of is None else int(as_of))
+    except (ValueError, TypeError) as error:
+        raise errors.BadInput("after: is not a cursor of this server") from error
+    if found != bound:
+        raise errors.BadInput("after: is a cursor of another list (space, order and filters must stay the same)")
+    return cursor

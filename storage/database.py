@@ -1,0 +1,260 @@
+"""What a store must be able to do: find documents, write them in one transaction, and tell what changed.
+
+Everything above this page is written once, against these protocols; `storage.sqlite` and `storage.mongo`
+implement them.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from storage.events import Instant, Model
+from storage.session import Selection, SessionMeta, SessionOrder, Slot, Slots
+from storage.state import LogState, OpenTurn, Totals
+from storage.topology import NodeDocument
+
+T = TypeVar("T")
+
+MAX_EVENTS = 1_000
+"""Events in one commit."""
+MAX_COMMIT_BYTES = 8 * 1024 * 1024
+"""Bytes of a commit's events as stored."""
+
+
+class Commit(Model):
+    """The events of one append, stored whole or not at all, and the state of the session's log after them.
+
+    `turns` and `steps` are the marks of what it starts, `turn_seqs` where each of `turns` starts. `at` is the
+    writing server's clock in ms. `size` is the bytes of its events as JSON. `insight` is
+    the slot that an insight/delivered event took, as it was.
+    """
+
+    id: str
+    space: str
+    session: str
+    log: str
+    first: int
+    last: int
+    at: Instant
+    types: tuple[str, ...]
+    turns: tuple[str, ...] = ()
+    turn_seqs: tuple[int, ...] = ()
+    steps: tuple[str, ...] = ()
+    open: tuple[OpenTurn, ...] = ()
+    totals: Totals = Totals()
+    key: str | None = None
+    digest: str | None = None
+    size: int
+    insight: Slot | None = None
+    events: list[dict[str, Any]]
+
+    @property
+    def state(self) -> LogState:
+        """The state of the log after this commit."""
+        return LogState(head=self.last + 1, open=self.open, totals=self.totals)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How far a session's log has come, without its content."""
+
+    id: str
+    log: str
+    head: int
+    own_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Something of session `id` has changed. `kind` is log, session, node or slots; a wake-up, never the truth.
+
+    For a commit, `log` names its log and `first` to `last` are its seqs. `lost` means that changes may have gone
+    unnoticed: every reader must look again.
+    """
+
+    kind: str
+    space: str = ""
+    id: str = ""
+    log: str = ""
+    first: int = 0
+    last: int = -1
+
+    @property
+    def lost(self) -> bool:
+        """Whether this stands for unknown changes."""
+        return self.kind == "lost"
+
+
+LOST = Wake("lost")
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Who still reads a log: its owner, and the largest cut (exclusive seq) among the forks that share it."""
+
+    owned: bool
+    largest_cut: int
+
+
+class Queries(Protocol):
+    """Reading. Inside a transaction: of its snapshot; else of what is committed (on MongoDB by a majority)."""
+
+    async def session(self, space: str, id: str) -> SessionMeta | None: ...
+    async def sessions(self, space: str, ids: Collection[str]) -> dict[str, SessionMeta]: ...
+    async def session_by_key(self, space: str, key: str) -> SessionMeta | None: ...
+    async def session_page(
+        self,
+        space: str,
+        selection: Selection,
+        order: SessionOrder,
+        after: tuple[Instant, str] | None,
+        limit: int,
+    ) -> list[SessionMeta]:
+        """Up to `limit` sessions in order, those behind (time, id) `after` alone."""
+        ...
+
+    async def count_sessions(self, space: str, selection: Selection) -> int: ...
+    async def sessions_in(self, space: str, under: str | None) -> list[SessionMeta]:
+        """All sessions of the space, or those of a node and its descendants; in no order."""
+        ...
+
+    async def heads(self, space: str, under: str | None = None) -> list[Head]: ...
+    async def slots(self, space: str, ids: Collection[str], max_bytes: int | None = None) -> dict[str, Slots]:
+        """Slots by session id; with `max_bytes`, those of the first ids in the order given that fit, at least one."""
+        ...
+
+    async def slots_between(self, space: str, first: SessionMeta, last: SessionMeta, max_bytes: int) -> list[Slots]:
+        """The slots of sessions created from `first` to `last`, in order, until `max_bytes` are passed."""
+        ...
+
+    async def slot_marks(self, space: str, id: str | None) -> list[Slots]:
+        """The slots of one session or of the whole space, without their contents."""
+        ...
+
+    async def node(self, space: str, id: str) -> NodeDocument | None: ...
+    async def nodes(self, space: str, ids: Collection[str]) -> dict[str, NodeDocument]: ...
+    async def children(self, space: str, parents: Collection[str]) -> list[NodeDocument]: ...
+    async def roots(self, space: str) -> list[NodeDocument]:
+        """Nodes without a parent or whose parent is missing."""
+        ...
+
+    async def subtree(self, space: str, root: str | None, limit: int | None = None) -> list[NodeDocument]:
+        """All nodes of the space, or a node and its descendants; no more than `limit`, in no order."""
+        ...
+
+    async def referrers(self, space: str, ids: Collection[str]) -> list[NodeDocument]:
+        """Nodes that refer to any of these ids."""
+        ...
+
+    async def commits(
+        self,
+        log: str,
+        start: int,
+        stop: int,
+        *,
+        newest_first: bool = False,
+        types: Collection[str] | None = None,
+        max_events: int,
+        max_bytes: int,
+    ) -> list[Commit]:
+        """Commits with start <= first < stop, until their events or bytes reach a bound; at least one if any is."""
+        ...
+
+    async def commit_before(self, log: str, seq: int, within: int) -> Commit | None:
+        """The commit with the largest first where seq - within < first <= seq."""
+        ...
+
+    async def commit_by_key(self, log: str, key: str) -> Commit | None: ...
+    async def turn_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
+        """(mark, seq) of each of these turn marks that a commit starts."""
+        ...
+
+    async def step_marks(self, marks: Collection[str]) -> set[str]:
+        """Which of these step marks a commit starts."""
+        ...
+
+    async def holders(self, log: str) -> Holders: ...
+    async def all_logs(self) -> list[str]:
+        """Ids of all logs that have commits."""
+        ...
+
+    async def all_spaces(self) -> list[str]: ...
+    async def as_of(self) -> Instant:
+        """A time (ms) such that whatever is committed later has an updatedAt that is not before it."""
+        ...
+
+
+class Transaction(Queries, Protocol):
+    """Reading and writing as one unit. `updated_at` is set by the database's clock in every write."""
+
+    async def next_root(self, space: str) -> tuple[int, Instant]:
+        """The next index among the roots, and the database's time."""
+        ...
+
+    async def insert_session(self, meta: SessionMeta) -> None:
+        """Raises DuplicateId when the id is taken."""
+        ...
+
+    async def insert_node(self, node: NodeDocument) -> None: ...
+    async def insert_slots(self, slots: Slots) -> None: ...
+    async def insert_commit(self, commit: Commit) -> None: ...
+    async def change_session(
+        self, meta: SessionMeta, changes: dict[str, Any], *, appended: bool = False
+    ) -> SessionMeta:
+        """Sets fields (by attribute name) and updatedAt, with `appended` lastEventAt too; the document after it."""
+        ...
+
+    async def rely_on(self, space: str, *, sessions: Collection[str] = (), nodes: Collection[str] = ()) -> None:
+        """Makes this transaction conflict with any other that writes or relies on these documents."""
+        ...
+
+    async def change_node(self, node: NodeDocument, changes: dict[str, Any]) -> NodeDocument: ...
+    async def change_ancestors(self, nodes: Sequence[NodeDocument]) -> None:
+        """Writes the ancestors of each of these nodes as given."""
+        ...
+
+    async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots: ...
+    async def delete(self, space: str, ids: Collection[str]) -> None:
+        """Deletes sessions with their nodes and slots. Their commits are left to the collector."""
+        ...
+
+
+class Database(Protocol):
+    """An open store."""
+
+    name: str
+    """What the store is and where, for people; without credentials."""
+
+    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+        """Runs a query function outside of transactions. Raises Unavailable when the database is out of reach."""
+        ...
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        """Runs work in one transaction: all of it or, when it raises, nothing.
+
+        Work that names a common `queue` key waits for each other within this process. It is started over on
+        collisions, so it must have no effect outside the transaction and await nothing but its methods. Returns
+        only when the result is durable.
+        """
+        ...
+
+    async def collect(self, log: str, cut: int) -> int:
+        """Drops the commits of a log with first >= cut, and returns how many."""
+        ...
+
+    def changes(self) -> AsyncIterator[Sequence[Wake]]:
+        """What other processes (and this one) commit from now on; LOST where it may have missed something.
+
+        The first, empty, item says that from now on nothing is missed. Raises Unavailable when it can't go on.
+        """
+        ...
+
+    def watch(self, listener: Callable[[Sequence[Wake], Sequence[Commit]], None]) -> None:
+        """Has this process's own commits told at once, after they are durable."""
+        ...
+
+    async def ping(self) -> None:
+        """Raises Unavailable when the database is out of reach."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,266 @@
+"""Events: the immutable facts that a log is made of, as one discriminated union.
+
+A draft is an event as a writer gives it; reading a log fills in `id`, `session_id` and `seq`. Arbitrary JSON
+(`args`, `result`, `data`, ...) is held as JSON text, so that it comes back to the letter.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from storage import text
+
+Text = Annotated[str, AfterValidator(text.clean)]
+JsonText = Annotated[str, Field(json_schema_extra={"json": True})]
+"""A JSON value as its text."""
+Instant = int
+"""Milliseconds since 1970-01-01T00:00Z."""
+Measure = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+Seq = Annotated[int, Field(ge=0)]
+Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(text.clean)]
+
+
+class RunStatus(StrEnum):
+    """How a turn stands or ended."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+
+
+class ChunkKind(StrEnum):
+    """What a piece of a streamed answer is part of."""
+
+    TEXT = "TEXT"
+    REASONING = "REASONING"
+    TOOL_ARGS = "TOOL_ARGS"
+
+
+class SurfaceOpKind(StrEnum):
+    """Whether a message is added to the surface or takes the place of earlier ones."""
+
+    APPEND = "APPEND"
+    REPLACE = "REPLACE"
+
+
+class Model(BaseModel):
+    """Immutable, with camelCase names in documents and files."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, frozen=True)
+
+
+class SurfaceOp(Model):
+    """`start` and `end` are seqs, both inclusive; given for REPLACE alone."""
+
+    op: SurfaceOpKind = SurfaceOpKind.APPEND
+    start: Seq | None = None
+    end: Seq | None = None
+
+
+APPEND = SurfaceOp()
+
+
+class Retrieval(Model):
+    """What a retrieval tool found: layer L0 (titles), L1 (content) or L0+L1."""
+
+    layer: Text | None = None
+    l0_match_count: Annotated[Count | None, Field(alias="l0MatchCount")] = None
+    l1_match_count: Annotated[Count | None, Field(alias="l1MatchCount")] = None
+    details: JsonText | None = None
+
+
+class Event(Model):
+    """What all events share. `timestamp` in ms since 1970 is the writer's word, else when it was recorded."""
+
+    json_fields: ClassVar[frozenset[str]] = frozenset()
+    """Names, as in documents, of the fields that hold JSON text."""
+
+    type: str
+    timestamp: Instant | None = None
+    turn_id: Identifier | None = None
+    step_id: Identifier | None = None
+
+    id: str = Field(default="", exclude=True)
+    session_id: str = Field(default="", exclude=True)
+    seq: int = Field(default=-1, exclude=True)
+
+
+class TurnStart(Event):
+    type: Literal["turn/start"] = "turn/start"
+    query: Text | None = None
+    agent_flow: Text | None = None
+
+
+class TurnEnd(Event):
+    json_fields = frozenset({"selfEvaluation"})
+    type: Literal["turn/end"] = "turn/end"
+    status: RunStatus = RunStatus.SUCCESS
+    error: Text | None = None
+    self_evaluation: JsonText | None = None
+
+
+class StepStart(Event):
+    json_fields = frozenset({"modelInput"})
+    type: Literal["step/start"] = "step/start"
+    agent_name: Text | None = None
+    model_input: JsonText | None = None
+
+
+class StepEnd(Event):
+    json_fields = frozenset({"modelOutput"})
+    type: Literal["step/end"] = "step/end"
+    model_output: JsonText | None = None
+    thought: Text | None = None
+    token_count: Measure | None = None
+    duration_ms: Measure | None = None
+    error: Text | None = None
+
+
+class Surfacing(Event):
+    """An event that makes a message of the surface, or replaces some."""
+
+    surface_op: SurfaceOp = APPEND
+    source_event_seqs: list[Seq] | None = None
+
+
+class UserMessage(Surfacing):
+    json_fields = frozenset({"blocks"})
+    type: Literal["user/message"] = "user/message"
+    content: Text
+    blocks: JsonText | None = None
+
+
+class AssistantMessage(Surfacing):
+    json_fields = frozenset({"blocks"})
+    type: Literal["assistant/message"] = "assistant/message"
+    content: Text
+    reasoning: Text | None = None
+    blocks: JsonText | None = None
+    interrupted: bool = False
+
+
+class SystemMessage(Surfacing):
+    type: Literal["system/message"] = "system/message"
+    content: Text
+
+
+class AssistantChunk(Event):
+    type: Literal["assistant/chunk"] = "assistant/chunk"
+    delta: Text
+    kind: ChunkKind = ChunkKind.TEXT
+
+
+class ToolCall(Event):
+    json_fields = frozenset({"args"})
+    type: Literal["tool/call"] = "tool/call"
+    call_id: Identifier
+    name: Text
+    args: JsonText
+
+
+class ToolResult(Surfacing):
+    json_fields = frozenset({"result", "blocks"})
+    type: Literal["tool/result"] = "tool/result"
+    call_id: Identifier
+    result: JsonText | None = None
+    error: Text | None = None
+    blocks: JsonText | None = None
+    duration_ms: Measure | None = None
+    truncated: bool = False
+    output_length: Count | None = None
+    retrieval: Retrieval | None = None
+
+
+class CardEvent(Event):
+    type: Literal["card"] = "card"
+    card_type: Text
+    payload: Text
+
+
+class SurfaceHide(Event):
+    type: Literal["surface/hide"] = "surface/hide"
+    from_seq: Seq
+    to_seq: Seq
+    reason: Text | None = None
+
+
+class InsightDelivered(Event):
+    type: Literal["insight/delivered"] = "insight/delivered"
+    content: Text
+    version: Annotated[int, Field(ge=1)]
+
+
+class RunFeedback(Event):
+    json_fields = frozenset({"selfEvaluation"})
+    type: Literal["run/feedback"] = "run/feedback"
+    feedback: Text | None = None
+    self_evaluation: JsonText | None = None
+
+
+class CustomEvent(Event):
+    json_fields = frozenset({"data"})
+    type: Literal["custom"] = "custom"
+    name: Text
+    data: JsonText
+
+
+AnyEvent = Annotated[
+    TurnStart
+    | TurnEnd
+    | StepStart
+    | StepEnd
+    | UserMessage
+    | AssistantMessage
+    | SystemMessage
+    | AssistantChunk
+    | ToolCall
+    | ToolResult
+    | CardEvent
+    | SurfaceHide
+    | InsightDelivered
+    | RunFeedback
+    | CustomEvent,
+    Field(discriminator="type"),
+]
+ADAPTER: TypeAdapter[Event] = TypeAdapter(AnyEvent)
+
+WIRE_TYPES = (
+    "turn/start",
+    "turn/end",
+    "step/start",
+    "step/end",
+    "user/message",
+    "assistant/message",
+    "assistant/chunk",
+    "system/message",
+    "tool/call",
+    "tool/result",
+    "card",
+    "surface/hide",
+    "insight/delivered",
+    "run/feedback",
+    "custom",
+)
+"""The names of the types in documents and files, in the order of the public enum's groups."""
+
+
+def dump(event: Event) -> dict[str, Any]:
+    """The event as stored in a commit: camelCase, what equals its default left out, seq implied by its place."""
+    stored = event.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    stored["type"] = event.type
+    return stored
+
+
+def load(stored: Mapping[str, Any], log: str, session_id: str, seq: int) -> Event:
+    """The event of a commit at `seq` of the log."""
+    return ADAPTER.validate_python({**stored, "id": f"{log}/{seq}", "session_id": session_id, "seq": seq})
+
+
+def load_all(stored: Iterable[Mapping[str, Any]], log: str, session_id: str, first: int) -> list[Event]:
+    """The events of a commit whose first event has seq `first`."""
+    return [load(event, log, session_id, first + offset) for offset, event in enumerate(stored)]

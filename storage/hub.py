@@ -1,0 +1,118 @@
+"""Wake-ups within this process: who waits for what, and what has been reported since it last looked.
+
+A subscription holds no events, only which sessions it must look at again; so a slow reader costs nothing.
+"""
+
+import asyncio
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from storage.database import Wake
+
+
+@dataclass(slots=True)
+class Pending:
+    """What was reported of one session since the last look. Its new commits hold seqs `first` to `last`."""
+
+    log: bool = False
+    session: bool = False
+    node: bool = False
+    slots: bool = False
+    first: int | None = None
+    last: int = -1
+
+    def add(self, wake: Wake) -> None:
+        """Joins a wake-up. After a change of place only commits that come later count."""
+        if wake.kind == "log":
+            self.log = True
+            self.first = wake.first if self.first is None else min(self.first, wake.first)
+            self.last = max(self.last, wake.last)
+        elif wake.kind == "node":
+            self.node, self.first = True, None
+        elif wake.kind == "slots":
+            self.slots = True
+        else:
+            self.session = True
+
+
+class Subscription:
+    """One reader's place in the hub: of one session, or of a whole space."""
+
+    def __init__(self, space: str, id: str | None) -> None:
+        self.space = space
+        self.id = id
+        self.pending: dict[str, Pending] = {}
+        self.lost = False
+        self.closed = False
+        self._event = asyncio.Event()
+
+    def notify(self, wake: Wake) -> None:
+        """Notes a wake-up and lets the reader go on."""
+        if wake.lost:
+            self.lost = True
+        else:
+            self.pending.setdefault(wake.id, Pending()).add(wake)
+        self._event.set()
+
+    def close(self) -> None:
+        """Lets the reader go on, to its end."""
+        self.closed = True
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Returns once something was reported since `take`."""
+        await self._event.wait()
+
+    def take(self) -> tuple[dict[str, Pending], bool]:
+        """What is pending, by session, and whether changes may have been lost; forgets both."""
+        pending, lost = self.pending, self.lost
+        self.pending, self.lost = {}, False
+        if not self.closed:
+            self._event.clear()
+        return pending, lost
+
+
+class Hub:
+    """All subscriptions of this process. It holds them weakly: one whose reader is gone is gone too."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[tuple[str, str | None], weakref.WeakSet[Subscription]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many subscriptions there are."""
+        return sum(len(group) for group in self._subscriptions.values())
+
+    def subscribe(self, space: str, id: str | None = None) -> Subscription:
+        """Registers a reader of one session, or of all of the space."""
+        subscription = Subscription(space, id)
+        self._subscriptions.setdefault((space, id), weakref.WeakSet()).add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Forgets a reader."""
+        key = (subscription.space, subscription.id)
+        group = self._subscriptions.get(key)
+        if group is not None:
+            group.discard(subscription)
+            if not group:
+                del self._subscriptions[key]
+
+    def listens(self, space: str, id: str) -> bool:
+        """Whether anybody waits for this session."""
+        return (space, id) in self._subscriptions or (space, None) in self._subscriptions
+
+    def publish(self, wakes: Iterable[Wake]) -> None:
+        """Reports wake-ups to those who wait for them."""
+        for wake in wakes:
+            keys = list(self._subscriptions) if wake.lost else [(wake.space, wake.id), (wake.space, None)]
+            for key in keys:
+                for subscription in list(self._subscriptions.get(key, ())):
+                    subscription.notify(wake)
+
+    def close(self) -> None:
+        """Ends all readers."""
+        for group in self._subscriptions.values():
+            for subscription in group:
+                subscription.close()

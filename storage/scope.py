@@ -1,0 +1,58 @@
+"""Where an operation runs: in a transaction of its own, or inside one that is already open."""
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol, TypeVar
+
+from storage.database import Database, Queries, Transaction
+
+T = TypeVar("T")
+
+
+class Scope(Protocol):
+    """What `SessionStorage` and `SessionTree` need of a database or of an open transaction."""
+
+    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T: ...
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T: ...
+    async def release(self, logs: Collection[str]) -> None:
+        """Drops what no session reads any more of these logs, once the transaction that freed them is durable."""
+        ...
+
+
+async def collect(database: Database, log: str) -> int:
+    """Drops the commits of a log that nobody reads any more; how many. Safe to repeat and to interrupt."""
+    holders = await database.read(lambda queries: queries.holders(log))
+    return 0 if holders.owned else await database.collect(log, holders.largest_cut)
+
+
+class Direct:
+    """Each operation is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+        return await self._database.read(query)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        return await self._database.transact(work, queue=queue)
+
+    async def release(self, logs: Collection[str]) -> None:
+        for log in logs:
+            await collect(self._database, log)
+
+
+class Within:
+    """All operations are parts of one transaction. `released` are the logs to collect after it."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self.released: list[str] = []
+
+    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+        return await query(self._transaction)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        return await work(self._transaction)
+
+    async def release(self, logs: Collection[str]) -> None:
+        self.released.extend(logs)

@@ -1,0 +1,252 @@
+"""SessionStorage: sessions as dialogue units, without a word about the tree."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storage import errors, log, slots, text
+from storage.cursor import Cursor, binding, decode, encode
+from storage.database import Queries, Transaction
+from storage.events import Event, Instant, JsonText
+from storage.log import Appended, EventPage
+from storage.scope import Scope
+from storage.session import (
+    MAX_LABEL,
+    MAX_SLOT_BYTES,
+    Digest,
+    Selection,
+    SessionMeta,
+    SessionOrder,
+    SessionStatus,
+    Slots,
+    present,
+)
+from storage.slots import Consumed, SlotWrite, Written
+
+MAX_PAGE = 200
+MAX_IDS = 1_000
+MAX_DIGESTS = 10_000
+MAX_DIGEST_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Sessions in order, the cursor of each, and whether more follow."""
+
+    sessions: list[SessionMeta]
+    cursors: list[str]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DigestPage:
+    """Digests by creation, the cursor of each, whether more follow, and since when to ask the next time."""
+
+    digests: list[Digest]
+    cursors: list[str]
+    more: bool
+    as_of: Instant
+
+
+def queue_of(space: str, id: str) -> str:
+    """In which queue the writes of a session wait for each other."""
+    return f"session {space}/{id}"
+
+
+def check_label(label: str) -> str:
+    """The label, clean. Raises BadInput over 500 characters."""
+    if len(label) > MAX_LABEL:
+        raise errors.BadInput(f"label: takes {MAX_LABEL} characters, this has {len(label)}")
+    return text.clean(label)
+
+
+def check_document(value: JsonText | None, place: str) -> JsonText | None:
+    """JSON text of at most 1 MiB. Raises PayloadTooLarge."""
+    if value is not None and len(value.encode()) > MAX_SLOT_BYTES:
+        raise errors.PayloadTooLarge(f"{place}: takes {MAX_SLOT_BYTES} bytes as JSON, this has {len(value.encode())}")
+    return value
+
+
+def check_count(value: int, limit: int, name: str) -> int:
+    """A page size. Raises BadInput outside of 0 to `limit`."""
+    if not 0 <= value <= limit:
+        raise errors.BadInput(f"{name}: must be 0 to {limit}, is {value}")
+    return value
+
+
+class SessionStorage:
+    """Sessions, their logs, slots and digests."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def get(self, space: str, id: str) -> SessionMeta | None:
+        """The session, or None when the space has none of that id."""
+        return await self._scope.read(lambda queries: queries.session(space, id))
+
+    async def get_many(self, space: str, ids: Sequence[str]) -> list[SessionMeta | None]:
+        """In the order asked, None for each unknown id."""
+        found = await self._scope.read(lambda queries: queries.sessions(space, set(ids)))
+        return [found.get(id) for id in ids]
+
+    async def page(
+        self, space: str, selection: Selection, order: SessionOrder, first: int, after: str | None
+    ) -> SessionPage | None:
+        """One page of sessions; None when the node to look under is unknown."""
+        check_count(first, MAX_PAGE, "first")
+        bound = binding("sessions", space, order, selection)
+        cursor = decode(after, bound)
+
+        async def query(queries: Queries) -> SessionPage | None:
+            if selection.under is not None and await queries.node(space, selection.under) is None:
+                return None
+            place = (cursor.time, cursor.id) if cursor else None
+            found = await queries.session_page(space, selection, order, place, first + 1) if first else []
+            rows = found[:first]
+            updated = order is SessionOrder.UPDATED_DESC
+            cursors = [encode(Cursor(row.updated_at if updated else row.created_at, row.id), bound) for row in rows]
+            return SessionPage(rows, cursors, len(found) > first)
+
+        return await self._scope.read(query)
+
+    async def count(self, space: str, selection: Selection) -> int:
+        """How many sessions there are of that selection."""
+        return await self._scope.read(lambda queries: queries.count_sessions(space, selection))
+
+    async def digests(self, space: str, selection: Selection, first: int, after: str | None) -> DigestPage | None:
+        """One page of digests, of up to 16 MiB but at least one; None when the node to look under is unknown."""
+        check_count(first, MAX_DIGESTS, "first")
+        if selection.ids is not None and len(selection.ids) > MAX_DIGESTS:
+            raise errors.PayloadTooLarge(f"ids: at most {MAX_DIGESTS}, got {len(selection.ids)}")
+        bound = binding("digests", space, selection)
+        cursor = decode(after, bound)
+
+        async def query(queries: Queries) -> DigestPage | None:
+            as_of = cursor.as_of if cursor and cursor.as_of is not None else await queries.as_of()
+            if selection.under is not None and await queries.node(space, selection.under) is None:
+                return None
+            place = (cursor.time, cursor.id) if cursor else None
+            found = await queries.session_page(space, selection, SessionOrder.CREATED_ASC, place, first + 1)
+            rows = found[:first]
+            read = await _slots_of(queries, space, selection, rows)
+            if (cut := _first_missing(rows, read)) is not None:
+                rows = rows[: max(cut, 1)]
+            digests = [_digest(meta, read.get(meta.id)) for meta in rows]
+            cursors = [encode(Cursor(meta.created_at, meta.id, as_of), bound) for meta in rows]
+            return DigestPage(digests, cursors, len(found) > len(rows) > 0, as_of)
+
+        return await self._scope.read(query)
+
+    async def slots(self, space: str, ids: Collection[str]) -> dict[str, Slots]:
+        """Slots by session id."""
+        return await self._scope.read(lambda queries: queries.slots(space, ids))
+
+    async def events(
+        self,
+        meta: SessionMeta,
+        *,
+        from_seq: int | None = None,
+        before_seq: int | None = None,
+        first: int | None = None,
+        last: int | None = None,
+        types: Collection[str] | None = None,
+    ) -> EventPage:
+        """A page of the session's visible log, as `storage.log.read_page`."""
+        return await self._scope.read(
+            lambda queries: log.read_page(
+                queries, meta, from_seq=from_seq, before_seq=before_seq, first=first, last=last, types=types
+            )
+        )
+
+    async def append(
+        self,
+        space: str,
+        id: str,
+        drafts: Sequence[Event],
+        *,
+        expected_head: int | None = None,
+        key: str | None = None,
+    ) -> Appended:
+        """Writes events at the log's head, all or none, as `storage.log.append`."""
+        if key is not None:
+            text.identifier(key, "idempotencyKey")
+        return await self._scope.transact(
+            lambda tx: log.append(tx, space, id, drafts, expected_head=expected_head, key=key),
+            queue=[queue_of(space, id)],
+        )
+
+    async def update(self, space: str, id: str, changes: dict[str, Any]) -> SessionMeta:
+        """Sets label, workflow_mode or metadata (JSON text), those that are given. Raises NotFound."""
+        if "label" in changes:
+            if changes["label"] is None:
+                raise errors.BadInput("label: can't be null")
+            changes["label"] = check_label(changes["label"])
+        check_document(changes.get("metadata"), "metadata")
+        return await self._change(space, id, changes)
+
+    async def set_status(self, space: str, id: str, status: SessionStatus) -> SessionMeta:
+        """Archives or restores one session; its children stay as they are. Raises NotFound."""
+        return await self._change(space, id, {"status": status})
+
+    async def _change(self, space: str, id: str, changes: dict[str, Any]) -> SessionMeta:
+        async def work(tx: Transaction) -> SessionMeta:
+            meta = await tx.session(space, id)
+            if meta is None:
+                raise errors.NotFound(f"id: no session {id!r}")
+            different = {name: value for name, value in changes.items() if getattr(meta, name) != value}
+            return await tx.change_session(meta, different) if different else meta
+
+        return await self._scope.transact(work, queue=[queue_of(space, id)])
+
+    async def put_slot(self, space: str, write: SlotWrite) -> Written:
+        """Writes one slot. Raises NotFound, Archived, Conflict (with the version), BadInput, PayloadTooLarge."""
+        return await self._scope.transact(
+            lambda tx: slots.put(tx, space, write), queue=[queue_of(space, write.session_id)]
+        )
+
+    async def put_slots(self, space: str, writes: list[SlotWrite]) -> list[Written]:
+        """Writes up to 1,000 slots, all or none; a refusal names every bad id."""
+        if len(writes) > MAX_IDS:
+            raise errors.PayloadTooLarge(f"inputs: at most {MAX_IDS}, got {len(writes)}")
+        queue = {queue_of(space, write.session_id) for write in writes}
+        return await self._scope.transact(lambda tx: slots.put_all(tx, space, writes), queue=queue)
+
+    async def clear_insight(self, space: str, id: str, version: int | None) -> Written:
+        """Clears the insight, only the version named if one is. Raises Conflict when it is another."""
+        return await self._scope.transact(
+            lambda tx: slots.clear_insight(tx, space, id, version), queue=[queue_of(space, id)]
+        )
+
+    async def consume_insight(
+        self, space: str, id: str, version: int | None, turn_id: str | None, key: str | None
+    ) -> Consumed:
+        """Takes the insight and records it in the log, in one transaction; a retry with the key gets the same one."""
+        if key is not None:
+            text.identifier(key, "idempotencyKey")
+        if turn_id is not None:
+            text.identifier(turn_id, "turnId")
+        return await self._scope.transact(
+            lambda tx: slots.consume_insight(tx, space, id, version, turn_id, key), queue=[queue_of(space, id)]
+        )
+
+
+def _digest(meta: SessionMeta, found: Slots | None) -> Digest:
+    return Digest(meta, present(found.memory) if found else None, present(found.insight) if found else None)
+
+
+async def _slots_of(
+    queries: Queries, space: str, selection: Selection, rows: Sequence[SessionMeta]
+) -> dict[str, Slots]:
+    """The slots of a page's sessions. Those of an unfiltered page are one range, which is cheaper than its ids."""
+    if not rows:
+        return {}
+    if selection == Selection():
+        between = await queries.slots_between(space, rows[0], rows[-1], MAX_DIGEST_BYTES)
+        return {slots.id: slots for slots in between}
+    return await queries.slots(space, [meta.id for meta in rows], MAX_DIGEST_BYTES)
+
+
+def _first_missing(rows: Sequence[SessionMeta], read: dict[str, Slots]) -> int | None:
+    """Where the slots end because the page's bytes did. A session deleted meanwhile has none and does not count."""
+    last_read = max((place for place, meta in enumerate(rows) if meta.id in read), default=-1)
+    return last_read + 1 if last_read + 1 < len(rows) else None

@@ -1,0 +1,151 @@
+"""The embedded store as a `storage.database.Database`: one writer, several readers, and what others write."""
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from storage import errors
+from storage.database import LOST, Commit, Queries, Transaction, Wake
+from storage.sqlite import schema
+from storage.sqlite.connection import connect, drive, translated
+from storage.sqlite.queries import SqliteQueries
+from storage.sqlite.transaction import SqliteTransaction
+from storage.sqlite.writer import Listener, Writer
+
+T = TypeVar("T")
+
+FILE = "sapwood.db"
+READERS = 3
+POLL_SECONDS = 0.02
+"""How often another process's commits are looked for. One pragma that reads shared memory."""
+MAX_CHANGES = 10_000
+DROPPED_AT_ONCE = 5_000
+"""Commits that the collector deletes in one transaction, so that appends need not wait for long."""
+
+
+class SqliteDatabase:
+    """A file opened by `open_file`."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = f"SQLite file {path}"
+        self._path = path
+        self._listeners: list[Listener] = []
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._readers = ThreadPoolExecutor(READERS, "sapwood-reader")
+        self._writer = Writer(path, self._tell)
+
+    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+
+    def _read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+        with translated(self._path):
+            connection = self._reader()
+            connection.execute("BEGIN")
+            try:
+                return drive(query(SqliteQueries(connection)))  # type: ignore[arg-type]  # as in the writer
+            finally:
+                connection.execute("ROLLBACK")
+
+    def _reader(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = connect(self._path)
+            connection.execute("PRAGMA query_only = ON")
+            self._local.connection = connection
+            self._connections.append(connection)
+        return connection
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        # The writer is the queue of all work, whatever it names.
+        result: T = await self._writer.submit(work)
+        return result
+
+    async def collect(self, log: str, cut: int) -> int:
+        async def work(transaction: Any) -> int:
+            assert isinstance(transaction, SqliteTransaction)
+            return transaction.drop_commits(log, cut, DROPPED_AT_ONCE)
+
+        total = 0
+        while (dropped := await self.transact(work)) > 0:
+            total += dropped
+        return total
+
+    async def changes(self) -> AsyncIterator[Sequence[Wake]]:
+        connection = connect(self._path)
+        try:
+            with translated(self._path):
+                version = connection.execute("PRAGMA data_version").fetchone()[0]
+                seen = _newest(connection)
+            yield []
+            while True:
+                try:
+                    with translated(self._path):
+                        current = connection.execute("PRAGMA data_version").fetchone()[0]
+                        wakes, seen = _changes_since(connection, seen) if current != version else ([], seen)
+                        version = current
+                except errors.Unavailable:
+                    wakes = [LOST]
+                if wakes:
+                    yield wakes
+                if len(wakes) < MAX_CHANGES:
+                    await asyncio.sleep(POLL_SECONDS)
+        finally:
+            connection.close()
+
+    def watch(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def _tell(self, wakes: Sequence[Wake], commits: Sequence[Commit]) -> None:
+        for listener in self._listeners:
+            listener(wakes, commits)
+
+    async def ping(self) -> None:
+        async def nothing(queries: Queries) -> None:
+            await queries.as_of()
+
+        await self.read(nothing)
+
+    async def close(self) -> None:
+        await self._writer.close()
+        await asyncio.to_thread(self._readers.shutdown)
+        for connection in self._connections:
+            connection.close()
+
+
+def _newest(connection: sqlite3.Connection) -> int:
+    found = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def _changes_since(connection: sqlite3.Connection, seen: int) -> tuple[list[Wake], int]:
+    sql = "SELECT number, kind, space, id, log, first, last FROM changes WHERE number > ? ORDER BY number LIMIT ?"
+    rows = connection.execute(sql, (seen, MAX_CHANGES)).fetchall()
+    wakes = [Wake(*row[1:]) for row in rows]
+    if rows and rows[0][0] != seen + 1:
+        oldest = connection.execute("SELECT min(number) FROM changes").fetchone()[0]
+        if oldest > seen + 1:
+            wakes.insert(0, LOST)
+    return wakes, rows[-1][0] if rows else seen
+
+
+async def open_file(folder: Path) -> SqliteDatabase:
+    """The store in a folder, made if need be. Raises StartupError with what to do about it."""
+    path = folder / FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(connect(path)) as connection:
+            schema.prepare(connection, str(path))
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+    except (OSError, sqlite3.Error) as error:
+        raise errors.StartupError(
+            f"can't write the data folder {folder} ({error}): make it writable, "
+            "or name another one with SAPWOOD_DATA_DIR"
+        ) from error
+    return SqliteDatabase(path)

@@ -1,0 +1,129 @@
+"""Tables of the file. Documents are JSON beside the few columns that they are looked up by.
+
+Triggers note each change in `changes`, so that other processes on the same file can follow; its
+rows are only wake-ups and old ones are dropped.
+"""
+
+import sqlite3
+
+from storage import errors
+
+VERSION = 1
+
+STATEMENTS = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('clock', 0);
+
+CREATE TABLE spaces (space TEXT PRIMARY KEY, roots INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE sessions (
+    key INTEGER PRIMARY KEY, space TEXT NOT NULL, id TEXT NOT NULL, created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, last_event_at INTEGER, status TEXT NOT NULL, behind INTEGER NOT NULL,
+    label TEXT NOT NULL, head INTEGER NOT NULL, log TEXT NOT NULL, own_start INTEGER NOT NULL,
+    creation_key TEXT, doc TEXT NOT NULL
+);
+CREATE UNIQUE INDEX sessions_id ON sessions (space, id);
+CREATE UNIQUE INDEX sessions_key ON sessions (space, creation_key) WHERE creation_key IS NOT NULL;
+CREATE INDEX sessions_created ON sessions (space, created_at, id);
+CREATE INDEX sessions_updated ON sessions (space, updated_at, id);
+
+CREATE TABLE segments (log TEXT, session INTEGER, upto INTEGER, PRIMARY KEY (log, session)) WITHOUT ROWID;
+CREATE INDEX segments_session ON segments (session);
+
+CREATE TABLE nodes (
+    key INTEGER PRIMARY KEY, space TEXT NOT NULL, id TEXT NOT NULL, parent TEXT, place INTEGER NOT NULL,
+    doc TEXT NOT NULL
+);
+CREATE UNIQUE INDEX nodes_id ON nodes (space, id);
+CREATE INDEX nodes_parent ON nodes (space, parent, place);
+
+CREATE TABLE refs (space TEXT, target TEXT, source TEXT, PRIMARY KEY (space, target, source)) WITHOUT ROWID;
+CREATE INDEX refs_source ON refs (space, source);
+
+CREATE TABLE commits (
+    key INTEGER PRIMARY KEY, log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    types INTEGER NOT NULL, size INTEGER NOT NULL, idempotency_key TEXT, space TEXT NOT NULL, session TEXT NOT NULL,
+    doc TEXT NOT NULL
+);
+CREATE UNIQUE INDEX commits_first ON commits (log, first);
+CREATE UNIQUE INDEX commits_key ON commits (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE TABLE starts (mark TEXT PRIMARY KEY, log TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX starts_log ON starts (log, seq);
+
+CREATE TABLE slots (
+    key INTEGER PRIMARY KEY, space TEXT NOT NULL, id TEXT NOT NULL, created_at INTEGER NOT NULL, doc TEXT NOT NULL
+);
+CREATE UNIQUE INDEX slots_id ON slots (space, id);
+CREATE INDEX slots_created ON slots (space, created_at, id);
+
+CREATE TABLE changes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, space TEXT NOT NULL, id TEXT NOT NULL,
+    log TEXT NOT NULL DEFAULT '', first INTEGER NOT NULL DEFAULT 0, last INTEGER NOT NULL DEFAULT -1
+);
+
+CREATE TRIGGER commit_made AFTER INSERT ON commits BEGIN
+    INSERT INTO changes (kind, space, id, log, first, last)
+    VALUES ('log', new.space, new.session, new.log, new.first, new.last);
+END;
+CREATE TRIGGER session_made AFTER INSERT ON sessions BEGIN
+    INSERT INTO changes (kind, space, id) VALUES ('session', new.space, new.id);
+END;
+CREATE TRIGGER session_changed AFTER UPDATE ON sessions WHEN new.head = old.head BEGIN
+    INSERT INTO changes (kind, space, id) VALUES ('session', new.space, new.id);
+END;
+CREATE TRIGGER session_deleted AFTER DELETE ON sessions BEGIN
+    INSERT INTO changes (kind, space, id) VALUES ('session', old.space, old.id);
+END;
+CREATE TRIGGER node_made AFTER INSERT ON nodes BEGIN
+    INSERT INTO changes (kind, space, id) VALUES ('node', new.space, new.id);
+END;
+CREATE TRIGGER node_changed AFTER UPDATE ON nodes BEGIN
+    INSERT INTO changes (kind, space, id) VALUES ('node', new.space, new.id);
+END;
+CREATE TRIGGER node_deleted AFTER DELETE ON nodes BEGIN
+    INSERT INTO changes (kind, space, id) VALUES ('node', old.space, old.id);
+END;
+CREATE TRIGGER slots_changed AFTER UPDATE ON slots BEGIN
+    INSERT INTO changes (kind, space, id) VALUES ('slots', new.space, new.id);
+END;
+CREATE TRIGGER slots_made AFTER INSERT ON slots BEGIN
+    INSERT INTO changes (kind, space, id) VALUES ('slots', new.space, new.id);
+END;
+"""
+
+
+def prepare(connection: sqlite3.Connection, path: str) -> None:
+    """Makes the tables in a new file. Raises StartupError for a file of a newer version or of another program."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise errors.StartupError(
+            f"{path} was written by a newer Sapwood (schema version {version}, this one knows {VERSION}): "
+            "install that version, or name another folder with SAPWOOD_DATA_DIR"
+        )
+    if version == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise errors.StartupError(
+                    f"{path} is an SQLite file of another program: name another folder with SAPWOOD_DATA_DIR"
+                )
+            for statement in _statements():
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _statements() -> list[str]:
+    found, pending = [], ""
+    for line in STATEMENTS.splitlines():
+        pending += line + "\n"
+        if sqlite3.complete_statement(pending):
+            found.append(pending)
+            pending = ""
+    return [statement for statement in found if statement.strip()]

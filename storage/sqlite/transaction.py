@@ -1,0 +1,173 @@
+"""Writing documents of the file, inside the writer's transaction."""
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from storage import errors
+from storage.database import Commit, Wake
+from storage.events import Instant, Model
+from storage.session import SessionMeta, Slot, Slots
+from storage.sqlite.queries import SqliteQueries, mask
+from storage.topology import NodeDocument
+
+
+def document(model: Model) -> str:
+    """A model as the JSON of its document."""
+    return model.model_dump_json(by_alias=True, exclude_none=True)
+
+
+class SqliteTransaction(SqliteQueries):
+    """`storage.database.Transaction` inside one savepoint. `now` (ms) never runs backwards in the file."""
+
+    def __init__(self, connection: sqlite3.Connection, now: Instant) -> None:
+        super().__init__(connection)
+        self.now = now
+        self.wakes: list[Wake] = []
+        self.commits_made: list[Commit] = []
+
+    async def next_root(self, space: str) -> tuple[int, Instant]:
+        sql = "INSERT INTO spaces VALUES (:space, 1) ON CONFLICT DO UPDATE SET roots = roots + 1 RETURNING roots"
+        count: int = self._rows(sql, space=space).fetchone()[0]
+        return count - 1, self.now
+
+    async def insert_session(self, meta: SessionMeta) -> None:
+        try:
+            cursor = self._rows(
+                """INSERT INTO sessions (space, id, created_at, updated_at, last_event_at, status, behind, label,
+                head, log, own_start, creation_key, doc) VALUES (:space, :id, :created_at, :updated_at,
+                :last_event_at, :status, :behind, :label, :head, :log, :own_start, :creation_key, :doc)""",
+                created_at=meta.created_at,
+                creation_key=meta.creation_key,
+                log=meta.log,
+                own_start=meta.own_start,
+                **_session_columns(meta),
+            )
+        except sqlite3.IntegrityError as error:
+            raise errors.DuplicateId(f"id: {meta.id!r} is taken") from error
+        self._connection.executemany(
+            "INSERT INTO segments VALUES (?, ?, ?)",
+            [(segment.log, cursor.lastrowid, segment.to) for segment in meta.segments],
+        )
+        self._wake("session", meta.space, meta.id)
+
+    async def insert_node(self, node: NodeDocument) -> None:
+        sql = "INSERT INTO nodes (space, id, parent, place, doc) VALUES (:space, :id, :parent, :place, :doc)"
+        self._rows(sql, **_node_columns(node))
+        self._wake("node", node.space, node.id)
+
+    async def insert_slots(self, slots: Slots) -> None:
+        sql = "INSERT INTO slots (space, id, created_at, doc) VALUES (:space, :id, :created_at, :doc)"
+        self._rows(sql, space=slots.space, id=slots.id, created_at=slots.created_at, doc=document(slots))
+        self._wake("slots", slots.space, slots.id)
+
+    async def insert_commit(self, commit: Commit) -> None:
+        self._rows(
+            """INSERT INTO commits (log, first, last, types, size, idempotency_key, space, session, doc)
+            VALUES (:log, :first, :last, :types, :size, :key, :space, :session, :doc)""",
+            log=commit.log,
+            first=commit.first,
+            last=commit.last,
+            types=mask(commit.types),
+            size=commit.size,
+            key=commit.key,
+            space=commit.space,
+            session=commit.session,
+            doc=document(commit),
+        )
+        marks = [*zip(commit.turns, commit.turn_seqs, strict=True), *((step, commit.first) for step in commit.steps)]
+        if marks:
+            rows = [(mark, commit.log, seq) for mark, seq in marks]
+            self._connection.executemany("INSERT INTO starts VALUES (?, ?, ?)", rows)
+        self.commits_made.append(commit)
+        self.wakes.append(Wake("log", commit.space, commit.session, commit.log, commit.first, commit.last))
+
+    async def change_session(
+        self, meta: SessionMeta, changes: dict[str, Any], *, appended: bool = False
+    ) -> SessionMeta:
+        times = {"updated_at": self.now, "last_event_at": self.now} if appended else {"updated_at": self.now}
+        changed = meta.model_copy(update={**changes, **times})
+        self._rows(
+            """UPDATE sessions SET updated_at = :updated_at, last_event_at = :last_event_at, status = :status,
+            behind = :behind, label = :label, head = :head, doc = :doc WHERE space = :space AND id = :id""",
+            **_session_columns(changed),
+        )
+        if not appended:
+            self._wake("session", meta.space, meta.id)
+        return changed
+
+    async def rely_on(self, space: str, *, sessions: Collection[str] = (), nodes: Collection[str] = ()) -> None:
+        """Nothing to do: the file has one writer at a time."""
+
+    async def change_node(self, node: NodeDocument, changes: dict[str, Any]) -> NodeDocument:
+        changed = node.model_copy(update={**changes, "updated_at": self.now})
+        sql = "UPDATE nodes SET parent = :parent, place = :place, doc = :doc WHERE space = :space AND id = :id"
+        self._rows(sql, **_node_columns(changed))
+        if changed.refs != node.refs:
+            self._rows("DELETE FROM refs WHERE space = :space AND source = :id", space=node.space, id=node.id)
+            rows = [(node.space, target, node.id) for target in changed.refs]
+            self._connection.executemany("INSERT INTO refs VALUES (?, ?, ?)", rows)
+        self._wake("node", node.space, node.id)
+        return changed
+
+    async def change_ancestors(self, nodes: Sequence[NodeDocument]) -> None:
+        for node in nodes:
+            await self.change_node(node, {})
+
+    async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots:
+        timed = {
+            name: slot.model_copy(update={"updated_at": self.now}) if isinstance(slot, Slot) else slot
+            for name, slot in changes.items()
+        }
+        changed = slots.model_copy(update=timed)
+        sql = "UPDATE slots SET doc = :doc WHERE space = :space AND id = :id"
+        self._rows(sql, space=slots.space, id=slots.id, doc=document(changed))
+        self._wake("slots", slots.space, slots.id)
+        return changed
+
+    async def delete(self, space: str, ids: Collection[str]) -> None:
+        for id in ids:
+            self._rows(
+                "DELETE FROM segments WHERE session = (SELECT key FROM sessions WHERE space = :space AND id = :id)",
+                space=space,
+                id=id,
+            )
+            self._rows("DELETE FROM refs WHERE space = :space AND source = :id", space=space, id=id)
+            for table in ("sessions", "nodes", "slots"):
+                self._rows(f"DELETE FROM {table} WHERE space = :space AND id = :id", space=space, id=id)
+            self._wake("session", space, id)
+            self._wake("node", space, id)
+
+    def drop_commits(self, log: str, cut: int, limit: int) -> int:
+        """Deletes up to `limit` commits of a log with first >= cut; how many."""
+        self._rows("DELETE FROM starts WHERE log = :log AND seq >= :cut", log=log, cut=cut)
+        sql = """DELETE FROM commits WHERE key IN
+            (SELECT key FROM commits WHERE log = :log AND first >= :cut LIMIT :limit)"""
+        return self._rows(sql, log=log, cut=cut, limit=limit).rowcount
+
+    def _wake(self, kind: str, space: str, id: str) -> None:
+        self.wakes.append(Wake(kind, space, id))
+
+
+def _session_columns(meta: SessionMeta) -> dict[str, Any]:
+    return {
+        "space": meta.space,
+        "id": meta.id,
+        "updated_at": meta.updated_at,
+        "last_event_at": meta.last_event_at,
+        "status": meta.status.value,
+        "behind": meta.behind,
+        "label": meta.label.casefold(),
+        "head": meta.head,
+        "doc": document(meta),
+    }
+
+
+def _node_columns(node: NodeDocument) -> dict[str, Any]:
+    return {
+        "space": node.space,
+        "id": node.id,
+        "parent": node.parent_id,
+        "place": node.index,
+        "doc": document(node),
+    }

@@ -1,0 +1,104 @@
+"""Text as it is stored: JSON values as exact text, identifiers and instants with their rules."""
+
+import json
+import math
+import re
+from datetime import UTC, datetime, timedelta
+
+import orjson
+
+from storage import errors
+
+MAX_NESTING = 500
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SPACE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+SESSION_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean(value: str) -> str:
+    """The text with each lone surrogate replaced by U+FFFD, so that it can be encoded as UTF-8."""
+    return value if value.isascii() else LONE_SURROGATE.sub("\ufffd", value)
+
+
+def to_json(value: object, place: str) -> str:
+    """JSON text of a decoded JSON value: key order, floats and integers of up to 64 bits kept exactly.
+
+    Raises BadInput for NaN, infinities, larger integers and nesting over 500, naming `place`.
+    """
+    try:
+        encoded = orjson.dumps(value)
+    except (TypeError, ValueError):  # surrogates, big integers or nesting beyond orjson's own limit
+        return _to_json_checked(value, place)
+    # orjson writes NaN and infinities as null, so a null needs a second look.
+    return _to_json_checked(value, place) if b"null" in encoded else encoded.decode()
+
+
+def _to_json_checked(value: object, place: str) -> str:
+    return json.dumps(_checked(value, place, 1), ensure_ascii=False, separators=(",", ":"))
+
+
+def _checked(value: object, place: str, depth: int) -> object:
+    match value:
+        case str():
+            return clean(value)
+        case bool() | None:
+            return value
+        case int():
+            if not -(2**63) <= value < 2**64:
+                raise errors.BadInput(f"{place}: the integer {value:.3e} does not fit into 64 bits")
+            return value
+        case float():
+            if not math.isfinite(value):
+                raise errors.BadInput(f"{place}: {value} is not a JSON number")
+            return value
+        case dict() | list() | tuple() if depth > MAX_NESTING:
+            raise errors.BadInput(f"{place}: nested deeper than {MAX_NESTING} levels")
+        case dict():
+            return {clean(str(key)): _checked(item, place, depth + 1) for key, item in value.items()}
+        case list() | tuple():
+            return [_checked(item, place, depth + 1) for item in value]
+    raise errors.BadInput(f"{place}: {type(value).__name__} is not a JSON value")
+
+
+def from_json(text: str) -> object:
+    """The value of stored JSON text."""
+    return json.loads(text)
+
+
+def identifier(value: str, place: str) -> str:
+    """A turn, step, call or idempotency id: 1 to 256 characters."""
+    if not 1 <= len(value) <= 256:
+        raise errors.BadInput(f"{place}: must have 1 to 256 characters, has {len(value)}")
+    return clean(value)
+
+
+def session_id(value: str, place: str) -> str:
+    """An id that a caller gives a new session: 1 to 128 characters of A-Z a-z 0-9 . _ : -"""
+    if not SESSION_ID.match(value):
+        raise errors.BadInput(f"{place}: {value[:140]!r} is not 1 to 128 characters of A-Z a-z 0-9 . _ : -")
+    return value
+
+
+def space_name(value: str) -> str:
+    """The name of a space: 1 to 64 characters of A-Z a-z 0-9 . _ -"""
+    if not SPACE.match(value):
+        raise errors.BadInput(f"space: {value[:80]!r} is not 1 to 64 characters of A-Z a-z 0-9 . _ -")
+    return value
+
+
+def instant(value: str, place: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 instant, which must name its zone."""
+    try:
+        parsed = datetime.fromisoformat(value)
+        if parsed.tzinfo is None:
+            raise errors.BadInput(f"{place}: {value!r} names no zone; write for example 2026-11-29T19:21:07.250Z")
+        return (parsed - EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError) as error:
+        raise errors.BadInput(f"{place}: {value[:80]!r} is not an ISO 8601 instant") from error
+
+
+def format_instant(milliseconds: int) -> str:
+    """ISO 8601 in UTC with millisecond precision, e.g. 2026-11-29T19:21:07.250Z."""
+    moment = EPOCH + timedelta(milliseconds=milliseconds)
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

@@ -1,0 +1,152 @@
+"""The forest: nodes, and the rules of parents, references and moves. Nothing here sees the content of a log."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from storage import errors
+from storage.events import Instant, Model
+from storage.session import SessionConfig, SessionMeta, SessionStatus
+
+MAX_DEPTH = 256
+MAX_CASCADE = 1_000
+MAX_MOVE = 10_000
+
+
+class NodeDocument(Model):
+    """A node as stored. `ancestors` nearest first; `next_index` counts the children ever made or moved here."""
+
+    space: str
+    id: str
+    parent_id: str | None = None
+    ancestors: tuple[str, ...] = ()
+    index: int = 0
+    next_index: int = 0
+    child_count: int = 0
+    refs: tuple[str, ...] = ()
+    source_session_id: str | None = None
+    fork_seq: int | None = None
+    config: SessionConfig | None = None
+    updated_at: Instant = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyNode:
+    """A node with the session of the same id: what the forest shows."""
+
+    document: NodeDocument
+    session: SessionMeta
+
+    @property
+    def id(self) -> str:
+        """Same id as its session."""
+        return self.document.id
+
+    @property
+    def parent_id(self) -> str | None:
+        """None for a root."""
+        return self.document.parent_id
+
+    @property
+    def depth(self) -> int:
+        """0 for a root."""
+        return len(self.document.ancestors)
+
+    @property
+    def updated_at(self) -> Instant:
+        """Last change of the node or of its session, in ms since 1970."""
+        return max(self.document.updated_at, self.session.updated_at)
+
+
+def depth_first(nodes: Iterable[NodeDocument]) -> list[NodeDocument]:
+    """Parents before children, siblings and roots by index.
+
+    A node whose parent is not among them, or that damage has put on a cycle, comes as a root of its own tree.
+    """
+    by_id = {node.id: node for node in nodes}
+    children: dict[str | None, list[NodeDocument]] = {}
+    for node in by_id.values():
+        parent = node.parent_id if node.parent_id in by_id else None
+        children.setdefault(parent, []).append(node)
+    for siblings in children.values():
+        siblings.sort(key=lambda node: (node.index, node.id))
+    ordered = _walk(children.get(None, []), children)
+    if len(ordered) < len(by_id):
+        placed = {node.id for node in ordered}
+        for node in sorted(by_id.values(), key=lambda node: node.id):
+            if node.id not in placed:
+                found = [member for member in _walk([node], children) if member.id not in placed]
+                placed.update(member.id for member in found)
+                ordered.extend(found)
+    return ordered
+
+
+def _walk(start: Sequence[NodeDocument], children: dict[str | None, list[NodeDocument]]) -> list[NodeDocument]:
+    ordered: list[NodeDocument] = []
+    seen: set[str] = set()
+    stack = list(reversed(start))
+    while stack:
+        node = stack.pop()
+        if node.id not in seen:
+            seen.add(node.id)
+            ordered.append(node)
+            stack.extend(reversed(children.get(node.id, [])))
+    return ordered
+
+
+def rooted(ordered: Sequence[NodeDocument]) -> list[NodeDocument]:
+    """The same nodes, those whose parent is missing shown as roots, and their descendants' ancestors to match."""
+    shown: dict[str, NodeDocument] = {}
+    for node in ordered:
+        parent = shown.get(node.parent_id) if node.parent_id is not None else None
+        place = {
+            "parent_id": parent.id if parent else None,
+            "ancestors": (parent.id, *parent.ancestors) if parent else (),
+        }
+        damaged = place["ancestors"] != node.ancestors or place["parent_id"] != node.parent_id
+        shown[node.id] = node.model_copy(update=place) if damaged else node
+    return list(shown.values())
+
+
+def matching(ordered: Sequence[TopologyNode], status: SessionStatus) -> list[TopologyNode]:
+    """The nodes of that status and all their ancestors, in the order given."""
+    keep: set[str] = set()
+    for node in ordered:
+        if node.session.status is status:
+            keep.add(node.id)
+            keep.update(node.document.ancestors)
+    return [node for node in ordered if node.id in keep]
+
+
+def check_ref(source: NodeDocument, target: NodeDocument) -> None:
+    """Raises InvalidRef for a reference to itself, an ancestor or a descendant."""
+    if source.id == target.id:
+        raise errors.InvalidRef(f"{source.id} can't refer to itself")
+    if target.id in source.ancestors:
+        raise errors.InvalidRef(f"{source.id} can't refer to its ancestor {target.id}")
+    if source.id in target.ancestors:
+        raise errors.InvalidRef(f"{source.id} can't refer to its descendant {target.id}")
+
+
+def check_move(node: NodeDocument, subtree: Sequence[NodeDocument], lineage: Sequence[NodeDocument]) -> None:
+    """Whether `node`, with its `subtree` (itself included), may go under `lineage` (new parent first, then up).
+
+    Raises Cycle under itself or a descendant, InvalidRef where a reference would join ancestor and descendant,
+    BadInput beyond the largest depth or the largest move.
+    """
+    above = {ancestor.id for ancestor in lineage}
+    below = {member.id for member in subtree}
+    if node.id in above:
+        raise errors.Cycle(f"{node.id} can't move under {lineage[0].id}, which is itself or below it")
+    if len(subtree) > MAX_MOVE:
+        raise errors.BadInput(f"{node.id} has more than {MAX_MOVE - 1} descendants; one move takes {MAX_MOVE} nodes")
+    deepest = max(len(member.ancestors) for member in subtree) - len(node.ancestors)
+    if len(lineage) + deepest > MAX_DEPTH:
+        raise errors.BadInput(f"{node.id} and its subtree would reach a depth beyond {MAX_DEPTH}")
+    for member in subtree:
+        for target in member.refs:
+            if target in above:
+                raise errors.InvalidRef(f"{member.id} refers to {target}, which would become its ancestor")
+    for ancestor in lineage:
+        for target in ancestor.refs:
+            if target in below:
+                raise errors.InvalidRef(f"{ancestor.id} refers to {target}, which would become its descendant")
