@@ -18,9 +18,11 @@ JsonText = Annotated[str, Field(json_schema_extra={"json": True})]
 """A JSON value as its text."""
 Instant = int
 """Milliseconds since 1970-01-01T00:00Z."""
+Timestamp = Annotated[int, Field(ge=-62_135_596_800_000, le=253_402_300_799_999)]
+"""An instant of the years 1 to 9999."""
 Measure = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0)]
-Seq = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Seq = Annotated[int, Field(ge=0, lt=2**31)]
 Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(text.clean)]
 
 
@@ -81,7 +83,7 @@ class Event(Model):
     """Names, as in documents, of the fields that hold JSON text."""
 
     type: str
-    timestamp: Instant | None = None
+    timestamp: Timestamp | None = None
     turn_id: Identifier | None = None
     step_id: Identifier | None = None
 

@@ -1,0 +1,103 @@
+"""What a reader of logs hands over: sessions with their own events and their places, and what was lost on the way."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from storage import errors, text
+from storage.events import Event, JsonText
+from storage.session import SessionConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSession:
+    """A session as its source tells it. `parent` and `source` name the `key` of another session of the reading.
+
+    `events` are drafts without seq: the whole log, or from `at_seq` on where the session is a fork of `source`.
+    `id` is the source's own where it is legal here. `counted` is false for what the source does not count as a
+    session: the node of a task, a branch of a tree.
+    """
+
+    key: str
+    label: str | None
+    events: Sequence[Event]
+    id: str | None = None
+    parent: str | None = None
+    source: str | None = None
+    at_seq: int = 0
+    workflow_mode: str | None = None
+    metadata: JsonText | None = None
+    system_prompt: str | None = None
+    memory: str | None = None
+    insight: str | None = None
+    config: SessionConfig | None = None
+    archived: bool = False
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Sessions that belong together, each after the ones that it names, with one warning per kind of loss."""
+
+    format: str
+    sessions: list[ForeignSession]
+    warnings: list[str]
+
+
+class Losses:
+    """How often each kind of loss happened."""
+
+    def __init__(self) -> None:
+        self._events: Counter[tuple[str, str]] = Counter()
+        self._stripped: Counter[str] = Counter()
+        self._fields: dict[str, set[str]] = {}
+
+    def add(self, noun: str, what: str, count: int = 1) -> None:
+        """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`."""
+        self._events[noun, what] += count
+
+    def fields(self, noun: str, given: Mapping[str, object], known: Iterable[str]) -> None:
+        """Counts one of a noun if it has fields beyond `known`; empty ones are no loss."""
+        names = {text.clean(name) for name in given.keys() - set(known) if given[name] not in (None, "", [], {})}
+        if names:
+            self._stripped[noun] += 1
+            self._fields.setdefault(noun, set()).update(names)
+
+    def include(self, other: "Losses") -> None:
+        """Adds the counts of another."""
+        self._events.update(other._events)
+        self._stripped.update(other._stripped)
+        for noun, names in other._fields.items():
+            self._fields.setdefault(noun, set()).update(names)
+
+    def warnings(self) -> list[str]:
+        """One line per kind, such as `3 records of unknown type kept as custom`."""
+        stripped = {
+            (noun, f"lost {', '.join(sorted(self._fields[noun]))}"): count for noun, count in self._stripped.items()
+        }
+        return [
+            f"{count} {noun}{'s' if count > 1 else ''} {what}"
+            for (noun, what), count in (*self._events.items(), *stripped.items())
+        ]
+
+
+def legal_id(value: object) -> str | None:
+    """The id where a session can have it here, else None."""
+    return value if isinstance(value, str) and text.SESSION_ID.match(value) else None
+
+
+def ordered(sessions: Iterable[ForeignSession]) -> list[ForeignSession]:
+    """The sessions level by level: parents and sources before what names them, siblings in the order given.
+
+    Raises BadInput where sessions name each other in a circle.
+    """
+    waiting = {session.key: session for session in sessions}
+    result: list[ForeignSession] = []
+    while waiting:
+        ready = [each for each in waiting.values() if each.parent not in waiting and each.source not in waiting]
+        if not ready:
+            raise errors.BadInput(f"sessions name each other as parent or source in a circle: {', '.join(waiting)}")
+        for session in ready:
+            del waiting[session.key]
+        result += ready
+    return result
