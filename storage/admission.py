@@ -102,8 +102,7 @@ class Admission:
                 event = self._step_end(draft, name)
             case _:
                 event = self._other(draft, name)
-        timed = event if event.timestamp is not None else event.model_copy(update={"timestamp": self.at})
-        self._fold.add(timed)
+        self._fold.add(event, self.at)
         self._check_open(name)
         return event
 

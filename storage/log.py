@@ -4,8 +4,8 @@ A visible log is a list of segments, each a part of some session's own log; read
 """
 
 import hashlib
+import secrets
 import time
-import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -150,7 +150,7 @@ def build_commit(
         raise errors.PayloadTooLarge(f"events: one append takes {MAX_COMMIT_BYTES} bytes as stored, these are {size}")
     state = admission.state()
     return Commit(
-        id=uuid.uuid4().hex,
+        id=secrets.token_hex(16),
         space=meta.space,
         session=meta.id,
         log=meta.log,

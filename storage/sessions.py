@@ -1,5 +1,6 @@
 """SessionStorage: sessions as dialogue units, without a word about the tree."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,20 @@ from storage.slots import Consumed, SlotWrite, Written
 
 MAX_PAGE = 200
 MAX_IDS = 1_000
+MAX_BATCH = 100
 MAX_DIGESTS = 10_000
 MAX_DIGEST_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One append. `refusal` says that its events could not even be read as drafts."""
+
+    session_id: str
+    drafts: Sequence[Event]
+    expected_head: int | None = None
+    key: str | None = None
+    refusal: errors.BadInput | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,9 @@ class SessionStorage:
         return await self._scope.read(lambda queries: queries.session(space, id))
 
     async def get_many(self, space: str, ids: Sequence[str]) -> list[SessionMeta | None]:
-        """In the order asked, None for each unknown id."""
+        """In the order asked, None for each unknown id. Raises PayloadTooLarge for more than 1,000."""
+        if len(ids) > MAX_IDS:
+            raise errors.PayloadTooLarge(f"ids: at most {MAX_IDS}, got {len(ids)}")
         found = await self._scope.read(lambda queries: queries.sessions(space, set(ids)))
         return [found.get(id) for id in ids]
 
@@ -175,6 +190,27 @@ class SessionStorage:
             queue=[queue_of(space, id)],
         )
 
+    async def append_one(self, space: str, wanted: Append) -> Appended:
+        """One append as it was asked for. Raises its refusal."""
+        if wanted.refusal is not None:
+            raise wanted.refusal
+        return await self.append(
+            space, wanted.session_id, wanted.drafts, expected_head=wanted.expected_head, key=wanted.key
+        )
+
+    async def append_batch(self, space: str, appends: Sequence[Append]) -> list[Appended | errors.SapwoodError]:
+        """Up to 100 appends, each on its own, those to one session in the order given; or why it was refused."""
+        if len(appends) > MAX_BATCH:
+            raise errors.PayloadTooLarge(f"inputs: at most {MAX_BATCH}, got {len(appends)}")
+
+        async def attempt(wanted: Append) -> Appended | errors.SapwoodError:
+            try:
+                return await self.append_one(space, wanted)
+            except errors.SapwoodError as error:
+                return error
+
+        return await asyncio.gather(*map(attempt, appends))
+
     async def update(self, space: str, id: str, changes: dict[str, Any]) -> SessionMeta:
         """Sets label, workflow_mode or metadata (JSON text), those that are given. Raises NotFound."""
         if "label" in changes:
@@ -204,12 +240,25 @@ class SessionStorage:
             lambda tx: slots.put(tx, space, write), queue=[queue_of(space, write.session_id)]
         )
 
-    async def put_slots(self, space: str, writes: list[SlotWrite]) -> list[Written]:
-        """Writes up to 1,000 slots, all or none; a refusal names every bad id."""
+    async def put_slots(
+        self, space: str, writes: Sequence[SlotWrite], *, atomic: bool = True
+    ) -> list[Written | errors.SapwoodError]:
+        """Writes up to 1,000 slots: `atomic`, all or none, a refusal naming every bad id; else each on its own.
+
+        In the order given; where one was refused on its own, its error.
+        """
         if len(writes) > MAX_IDS:
             raise errors.PayloadTooLarge(f"inputs: at most {MAX_IDS}, got {len(writes)}")
+        if not atomic:
+            return [await self._attempt(space, write) for write in writes]
         queue = {queue_of(space, write.session_id) for write in writes}
-        return await self._scope.transact(lambda tx: slots.put_all(tx, space, writes), queue=queue)
+        return list(await self._scope.transact(lambda tx: slots.put_all(tx, space, writes), queue=queue))
+
+    async def _attempt(self, space: str, write: SlotWrite) -> Written | errors.SapwoodError:
+        try:
+            return await self.put_slot(space, write)
+        except errors.SapwoodError as error:
+            return error
 
     async def clear_insight(self, space: str, id: str, version: int | None) -> Written:
         """Clears the insight, only the version named if one is. Raises Conflict when it is another."""

@@ -1,5 +1,6 @@
 """Writing the context slots of a session: system prompt, insight and memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -101,7 +102,7 @@ async def store(tx: Transaction, meta: SessionMeta, slots: Slots, write: SlotWri
     return slots, await tx.change_session(meta, changes)
 
 
-async def put_all(tx: Transaction, space: str, writes: list[SlotWrite]) -> list[Written]:
+async def put_all(tx: Transaction, space: str, writes: Sequence[SlotWrite]) -> list[Written]:
     """Writes many slots, all or none. Raises the first refusal's error, naming every bad id."""
     ids = {write.session_id for write in writes}
     metas = await tx.sessions(space, ids)

@@ -37,7 +37,7 @@ class LogState(Model):
 class Fold:
     """Folds events onto a state, in seq order. `done()` is the state after them.
 
-    An event must have its turn, step and timestamp filled in, as stored ones have.
+    An event must have its turn and step filled in, as stored ones have.
     """
 
     def __init__(self, state: LogState) -> None:
@@ -48,12 +48,12 @@ class Fold:
         self.first_at = state.totals.first_at
         self.last_at = state.totals.last_at
 
-    def add(self, event: Event) -> Self:
-        """Counts one more event and opens or closes what it opens or closes."""
+    def add(self, event: Event, at: Instant | None = None) -> Self:
+        """Counts one more event, recorded `at` if it has no timestamp, and opens or closes what it does."""
         self.head += 1
         self.types[event.type] = self.types.get(event.type, 0) + 1
-        self.first_at = event.timestamp if self.first_at is None else self.first_at
-        self.last_at = event.timestamp
+        self.last_at = at if event.timestamp is None else event.timestamp
+        self.first_at = self.last_at if self.first_at is None else self.first_at
         match event:
             case TurnStart(turn_id=str(turn)):
                 self.open[turn] = []

@@ -17,6 +17,9 @@ from storage.sqlite.connection import connect, drive, translated
 from storage.sqlite.transaction import SqliteTransaction
 
 MAX_BATCH = 128
+"""From how many works on a batch waits for no more."""
+HANDED_OVER = 8
+"""From how many works on the writer starts although the loop has more to come: it syncs while the loop goes on."""
 KEPT_CHANGES = 50_000
 """How many wake-up rows stay in the file for processes that are behind."""
 
@@ -38,7 +41,8 @@ class Writer:
         self._path = path
         self._listener = listener
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._gathered: list[_Job] = []
         self._connection = connect(path)
         self._batches = 0
         self._thread = threading.Thread(target=self._run, name="sapwood-writer", daemon=True)
@@ -47,8 +51,18 @@ class Writer:
     async def submit(self, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
         """The result of the work, once it is on disk."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._jobs.put(_Job(work, future))
+        if not self._gathered:
+            # What else this turn of the loop brings is handed over with it, for one commit.
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(_Job(work, future))
+        if len(self._gathered) >= HANDED_OVER:
+            self._hand_over()
         return await future
+
+    def _hand_over(self) -> None:
+        if self._gathered:
+            self._jobs.put(self._gathered)
+            self._gathered = []
 
     async def close(self) -> None:
         """Finishes what is waiting, then closes the file."""
@@ -57,21 +71,21 @@ class Writer:
         self._connection.close()
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            batch: list[_Job] = [job]
-            stop = False
-            while len(batch) < MAX_BATCH and not stop:
+        stop = False
+        while not stop:
+            batch: list[_Job] = []
+            arrived = self._jobs.get()
+            while arrived is not None:
+                batch.extend(arrived)
+                if len(batch) >= MAX_BATCH:
+                    break
                 try:
-                    following = self._jobs.get_nowait()
+                    arrived = self._jobs.get_nowait()
                 except Empty:
                     break
-                if following is None:
-                    stop = True
-                else:
-                    batch.append(following)
-            self._commit(batch)
-            if stop:
-                return
+            stop = arrived is None
+            if batch:
+                self._commit(batch)
 
     def _commit(self, batch: list[_Job]) -> None:
         wakes: list[Wake] = []

@@ -1,0 +1,1 @@
+"""The GraphQL face of the store: Strawberry types, queries, mutations and subscriptions."""

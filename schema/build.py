@@ -1,0 +1,53 @@
+"""The schema, put together of its nouns."""
+
+from typing import Any, cast
+
+import strawberry
+from graphql import GraphQLError, GraphQLInputObjectType
+from strawberry.schema.config import StrawberryConfig
+from strawberry.tools import merge_types
+from strawberry.types.execution import ExecutionContext
+
+from schema import errors
+from schema.append import AppendMutation
+from schema.digest import DigestQuery
+from schema.documents import DocumentCache, Documents
+from schema.event import TYPES
+from schema.scalars import SCALARS
+from schema.session import SessionMutation, SessionQuery
+from schema.slot import SlotMutation
+from schema.subscription import Subscription
+from schema.topology import TopologyMutation, TopologyQuery
+from schema.viewer import ViewerQuery
+
+
+class Schema(strawberry.Schema):
+    """Strawberry's schema with our error codes."""
+
+    def process_errors(
+        self, errors_found: list[GraphQLError], execution_context: ExecutionContext | None = None
+    ) -> None:
+        """Gives errors their codes; logs only what is the server's own fault."""
+        errors.publish(errors_found, execution_context.graphql_document if execution_context else None)
+
+
+def build_schema() -> Schema:
+    """The whole public API."""
+    documents = Documents()
+    schema = Schema(
+        query=merge_types("Query", (SessionQuery, TopologyQuery, DigestQuery, ViewerQuery)),
+        mutation=merge_types("Mutation", (SessionMutation, AppendMutation, TopologyMutation, SlotMutation)),
+        subscription=Subscription,
+        types=list(TYPES.values()),
+        config=StrawberryConfig(scalar_map=SCALARS),
+        extensions=[lambda: DocumentCache(documents)],
+    )
+    _check_one_of_by_place(schema)
+    return schema
+
+
+def _check_one_of_by_place(schema: Schema) -> None:
+    """Leaves the check of oneOf inputs to graphql-core, whose errors name the place in a list of inputs."""
+    event_input = cast(GraphQLInputObjectType, cast(Any, schema)._schema.type_map["EventInput"])
+    event_input.is_one_of = True
+    event_input.out_type = GraphQLInputObjectType.out_type  # type: ignore[method-assign]

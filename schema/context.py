@@ -1,0 +1,68 @@
+"""What resolvers work with: the store, the caller's space, and loaders that batch without remembering."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+import strawberry
+from strawberry.dataloader import DataLoader
+
+from storage.session import Slots
+from storage.store import Store
+from storage.topology import TopologyNode
+
+
+class Context:
+    """One caller's view of the store.
+
+    A socket's context serves all its operations and events, so its loaders batch look-ups of one moment and keep
+    none of them.
+    """
+
+    def __init__(self, store: Store, space: str = "default", role: str = "ADMIN") -> None:
+        self.store = store
+        self.space = space
+        self.role = role
+
+    @cached_property
+    def nodes(self) -> DataLoader[str, TopologyNode | None]:
+        """Nodes by id."""
+
+        async def load(ids: Sequence[str]) -> Sequence[TopologyNode | None]:
+            found = await self.store.tree.nodes(self.space, set(ids))
+            return [found.get(id) for id in ids]
+
+        return DataLoader(load_fn=load, cache=False)
+
+    @cached_property
+    def children(self) -> DataLoader[str, list[TopologyNode]]:
+        """The children of a node, by index."""
+
+        async def load(ids: Sequence[str]) -> Sequence[list[TopologyNode]]:
+            found = await self.store.tree.children(self.space, set(ids))
+            return [found[id] for id in ids]
+
+        return DataLoader(load_fn=load, cache=False)
+
+    @cached_property
+    def referrers(self) -> DataLoader[str, list[str]]:
+        """Ids of the nodes that refer to a node."""
+
+        async def load(ids: Sequence[str]) -> Sequence[list[str]]:
+            found = await self.store.tree.referrers(self.space, set(ids))
+            return [found[id] for id in ids]
+
+        return DataLoader(load_fn=load, cache=False)
+
+    @cached_property
+    def slots(self) -> DataLoader[str, Slots | None]:
+        """The slots of a session."""
+
+        async def load(ids: Sequence[str]) -> Sequence[Slots | None]:
+            found = await self.store.sessions.slots(self.space, set(ids))
+            return [found.get(id) for id in ids]
+
+        return DataLoader(load_fn=load, cache=False)
+
+
+Info: TypeAlias = strawberry.Info[Context, None]

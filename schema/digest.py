@@ -1,0 +1,130 @@
+"""Digests: what an orchestrator fetches of thousands of sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import strawberry
+from strawberry import UNSET
+
+from schema.connection import PageInfo
+from schema.context import Info
+from schema.inputs import given
+from schema.scalars import DateTime
+from schema.slot import Slot
+from storage import errors, session
+from storage.session import Selection, SessionStatus, present
+from storage.sessions import DigestPage
+
+if TYPE_CHECKING:
+    from schema.topology import TopologyNode
+
+
+@strawberry.type(
+    description="What an orchestrator reflects on. Fetching digests costs a constant number of database queries."
+)
+class Digest:
+    id: strawberry.ID
+    label: str
+    status: SessionStatus
+    memory: Slot | None
+    insight: Slot | None
+    turn_count: int
+    head: int
+    last_event_at: DateTime | None
+    updated_at: DateTime
+
+    @strawberry.field
+    async def node(self, info: Info) -> Annotated[TopologyNode, strawberry.lazy("schema.topology")]:
+        from schema.topology import TopologyNode
+
+        found = await info.context.nodes.load(self.id)
+        if found is None:
+            raise errors.NotFound(f"session {self.id} has just been deleted")
+        return TopologyNode.from_domain(found)
+
+    @classmethod
+    def from_domain(cls, digest: session.Digest) -> Digest:
+        """The outside of a session."""
+        meta = digest.session
+        return cls(
+            id=strawberry.ID(meta.id),
+            label=meta.label,
+            status=meta.status,
+            memory=Slot.from_domain(digest.memory),
+            insight=Slot.from_domain(digest.insight),
+            turn_count=meta.turn_count,
+            head=meta.head,
+            last_event_at=None if meta.last_event_at is None else DateTime(meta.last_event_at),
+            updated_at=DateTime(meta.updated_at),
+        )
+
+    @classmethod
+    def from_slots(cls, meta: session.SessionMeta, slots: session.Slots | None) -> Digest:
+        """The outside of a session whose slots were read beside it."""
+        memory, insight = (slots.memory, slots.insight) if slots else (None, None)
+        return cls.from_domain(session.Digest(meta, present(memory), present(insight)))
+
+
+@strawberry.type
+class DigestEdge:
+    cursor: str
+    node: Digest
+
+
+@strawberry.type
+class DigestConnection:
+    edges: list[DigestEdge]
+    nodes: list[Digest]
+    page_info: PageInfo
+    as_of: DateTime = strawberry.field(
+        description="Pass as `updatedSince` or `appendedSince` of the next collection: nothing is missed, repeats are "
+        "possible. The same on every page of one collection."
+    )
+
+    @classmethod
+    def from_domain(cls, page: DigestPage, after: str | None) -> DigestConnection:
+        """A page of digests."""
+        nodes = [Digest.from_domain(digest) for digest in page.digests]
+        return cls(
+            edges=[DigestEdge(cursor=cursor, node=node) for cursor, node in zip(page.cursors, nodes, strict=True)],
+            nodes=nodes,
+            page_info=PageInfo.of(page.cursors, page.more, after),
+            as_of=DateTime(page.as_of),
+        )
+
+
+@strawberry.type
+class DigestQuery:
+    @strawberry.field
+    async def digest(self, info: Info, id: strawberry.ID) -> Digest | None:
+        page = await info.context.store.sessions.digests(info.context.space, Selection(ids=(id,)), 1, None)
+        return Digest.from_domain(page.digests[0]) if page and page.digests else None
+
+    @strawberry.field(
+        description="Filters combine by AND; unknown ids are left out. `memoryBehind`: events were appended after "
+        "what the memory reflects. At most 10,000 a page and 16 MiB."
+    )
+    async def digests(
+        self,
+        info: Info,
+        ids: list[strawberry.ID] | None = UNSET,
+        under_id: strawberry.ID | None = UNSET,
+        status: SessionStatus | None = UNSET,
+        updated_since: DateTime | None = UNSET,
+        appended_since: DateTime | None = UNSET,
+        memory_behind: bool | None = UNSET,
+        first: int = 1000,
+        after: str | None = UNSET,
+    ) -> DigestConnection | None:
+        wanted = given(ids)
+        selection = Selection(
+            ids=None if wanted is None else tuple(wanted),
+            under=given(under_id),
+            status=given(status),
+            updated_since=given(updated_since),
+            appended_since=given(appended_since),
+            behind=given(memory_behind),
+        )
+        page = await info.context.store.sessions.digests(info.context.space, selection, first, given(after))
+        return None if page is None else DigestConnection.from_domain(page, given(after))

@@ -1,0 +1,70 @@
+"""Parsed and validated documents, remembered by their text.
+
+Strawberry's own caches look a document up by hashing its whole tree; by text it is one look-up for both steps.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from graphql import DocumentNode, GraphQLError, parse, validate
+from strawberry.extensions import SchemaExtension
+
+CACHED = 512
+MAX_TEXT = 20_000
+"""Characters; longer documents are not kept, since 512 of them would hold too much memory."""
+
+
+@dataclass(slots=True)
+class Known:
+    """A parsed document and, once it was validated, its faults."""
+
+    document: DocumentNode
+    faults: list[GraphQLError] | None = None
+
+
+class Documents:
+    """The documents that were asked for last."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Known] = OrderedDict()
+
+    def of(self, text: str) -> Known:
+        """The document of a text. Raises GraphQLSyntaxError."""
+        known = self._known.get(text)
+        if known is not None:
+            self._known.move_to_end(text)
+            return known
+        known = Known(parse(text))
+        if len(text) <= MAX_TEXT:
+            self._known[text] = known
+            if len(self._known) > CACHED:
+                self._known.popitem(last=False)
+        return known
+
+
+class DocumentCache(SchemaExtension):
+    """Parses and validates each document once."""
+
+    def __init__(self, documents: Documents) -> None:
+        super().__init__()
+        self._documents = documents
+        self._known: Known | None = None
+
+    def on_parse(self) -> Iterator[None]:
+        """Takes the place of parsing."""
+        if self.execution_context.query:
+            self._known = self._documents.of(self.execution_context.query)
+            self.execution_context.graphql_document = self._known.document
+        yield
+
+    def on_validate(self) -> Iterator[None]:
+        """Takes the place of validation, graphql-core's rules alone: they name the place of a bad oneOf input."""
+        context, known = self.execution_context, self._known
+        if known is not None:
+            if known.faults is None:
+                schema = cast(Any, context.schema)._schema
+                known.faults = validate(schema, known.document, context.validation_rules)
+            context.pre_execution_errors = known.faults
+        yield

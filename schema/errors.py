@@ -1,0 +1,47 @@
+"""What clients are told of what went wrong: a code always, and of our own mistakes only an id."""
+
+import logging
+import uuid
+from collections.abc import Sequence
+
+from graphql import DocumentNode, GraphQLError
+from strawberry.exceptions import StrawberryInputCoercionError
+
+from schema.places import place_of
+from storage.errors import BadInput, SapwoodError
+
+MAX_MESSAGE = 2_000
+logger = logging.getLogger("sapwood.errors")
+
+
+def publish(errors: Sequence[GraphQLError], document: DocumentNode | None) -> None:
+    """Gives each error its code, in place. What nobody foresaw is logged whole and masked, with an id for both."""
+    for error in errors:
+        if error.extensions is None or "code" not in error.extensions:
+            _publish(error, document)
+        if len(error.message) > MAX_MESSAGE:
+            error.message = error.message[:MAX_MESSAGE] + "…"
+
+
+def _publish(error: GraphQLError, document: DocumentNode | None) -> None:
+    original = _cause(error)
+    if isinstance(original, SapwoodError) and error.path is not None:
+        error.extensions = {"code": original.code, **original.details}
+        error.message = original.message
+    elif original is None or isinstance(original, SapwoodError | StrawberryInputCoercionError):
+        error.extensions = {"code": BadInput.code}
+        if document is not None and error.nodes and (place := place_of(document, error.nodes[0])) is not None:
+            error.message = f"{place}: {error.message}"
+    else:
+        id = uuid.uuid4().hex
+        logger.error("internal error %s at %s", id, error.path, exc_info=original)
+        error.message = f"Something went wrong in the server; its log has more under {id}."
+        error.extensions = {"code": SapwoodError.code, "id": id}
+
+
+def _cause(error: GraphQLError) -> BaseException | None:
+    """The first exception below GraphQL's own; None where GraphQL itself refused the request."""
+    original: BaseException | None = error.original_error
+    while isinstance(original, GraphQLError):
+        original = original.original_error
+    return original

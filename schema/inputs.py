@@ -1,0 +1,18 @@
+"""Arguments that may be left out: UNSET is told apart from null."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from strawberry import UNSET
+
+T = TypeVar("T")
+
+
+def given(value: T | None) -> T | None:
+    """The value, or None when it was left out."""
+    return None if value is UNSET else value
+
+
+def only_given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that were not left out; null counts as given."""
+    return {name: value for name, value in values.items() if value is not UNSET}

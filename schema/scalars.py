@@ -1,0 +1,42 @@
+"""DateTime and JSON. In Python an instant is ms since 1970, and a JSON value is its text."""
+
+from typing import NewType
+
+import orjson
+import strawberry
+from strawberry.types.scalar import ScalarDefinition
+
+from storage import errors, text
+from storage.events import Instant, JsonText
+
+DateTime = NewType("DateTime", int)
+JSON = NewType("JSON", str)
+
+
+def _parse_instant(value: object) -> Instant:
+    if not isinstance(value, str):
+        raise errors.BadInput(f"DateTime: {str(value)[:80]!r} is not an ISO 8601 instant")
+    return text.instant(value, "DateTime")
+
+
+def _splice(value: JsonText) -> orjson.Fragment:
+    """The text as a fragment that the response encoder splices in without decoding."""
+    return orjson.Fragment(value)
+
+
+SCALARS: dict[object, ScalarDefinition] = {
+    DateTime: strawberry.scalar(
+        name="DateTime",
+        description="ISO 8601 instant in UTC with millisecond precision, e.g. 2026-11-29T19:21:07.250Z. "
+        "Input needs a zone.",
+        serialize=text.format_instant,
+        parse_value=_parse_instant,
+    ),
+    JSON: strawberry.scalar(
+        name="JSON",
+        description="Any JSON value, kept exactly: key order, integers of up to 64 bits, floats. "
+        "NaN, infinities and nesting over 500 are refused.",
+        serialize=_splice,
+        parse_value=lambda value: text.to_json(value, "JSON"),
+    ),
+}

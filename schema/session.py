@@ -1,0 +1,354 @@
+"""Sessions: the type, lists of them, and the mutations that make, change and delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import strawberry
+from strawberry import UNSET
+
+from schema.connection import PageInfo
+from schema.context import Info
+from schema.digest import Digest
+from schema.enums import EventType, ForkContext
+from schema.event import EventPage
+from schema.inputs import given, only_given
+from schema.scalars import JSON, DateTime
+from schema.slot import Slot
+from schema.stats import SessionStats
+from schema.topology import TopologyNode
+from storage import errors, session
+from storage.lifecycle import Fork, NewSession
+from storage.session import Selection, SessionMeta, SessionOrder, SessionStatus
+from storage.sessions import SessionPage
+
+
+@strawberry.type
+class SessionConfig:
+    system_prompt: str | None
+    skills: list[str] | None
+
+    @classmethod
+    def from_domain(cls, config: session.SessionConfig | None) -> SessionConfig | None:
+        """The config; null when none was ever written."""
+        return None if config is None else cls(system_prompt=config.system_prompt, skills=config.skills)
+
+
+@strawberry.type(description="A pure dialogue unit. It knows nothing of the tree; its place in the forest is `node`.")
+class Session:
+    id: strawberry.ID
+    label: str
+    status: SessionStatus
+    workflow_mode: str | None
+    metadata: JSON | None = strawberry.field(description="The application's own fields.")
+    created_at: DateTime
+    updated_at: DateTime = strawberry.field(
+        description="Last change of what a digest shows of the session (not of its node), by the database's clock."
+    )
+    turn_count: int = strawberry.field(description="turn/end events in the visible log, inherited ones included.")
+    head: int = strawberry.field(description="Next seq to be assigned = number of events, inherited ones included.")
+    meta: strawberry.Private[SessionMeta]
+
+    @strawberry.field
+    async def node(self, info: Info) -> TopologyNode:
+        found = await info.context.nodes.load(self.id)
+        if found is None:
+            raise errors.NotFound(f"session {self.id} has just been deleted")
+        return TopologyNode.from_domain(found)
+
+    @strawberry.field
+    async def config(self, info: Info) -> SessionConfig | None:
+        found = await info.context.nodes.load(self.id)
+        return None if found is None else SessionConfig.from_domain(found.document.config)
+
+    @strawberry.field
+    async def system_prompt(self, info: Info) -> Slot | None:
+        slots = await info.context.slots.load(self.id)
+        return None if slots is None else Slot.from_domain(slots.system_prompt)
+
+    @strawberry.field(description="The one-shot inbox. Reading it here never consumes it.")
+    async def insight(self, info: Info) -> Slot | None:
+        slots = await info.context.slots.load(self.id)
+        return None if slots is None else Slot.from_domain(slots.insight)
+
+    @strawberry.field(
+        description="The outside view of the session, for orchestrators. "
+        "Never part of `context`, `surface` or `prompt`."
+    )
+    async def memory(self, info: Info) -> Slot | None:
+        slots = await info.context.slots.load(self.id)
+        return None if slots is None else Slot.from_domain(slots.memory)
+
+    @strawberry.field(
+        description="The log in seq order: forward from fromSeq (first), or the last ones before beforeSeq (last). "
+        "A page ends before 4 MiB but holds at least one event."
+    )
+    async def events(
+        self,
+        info: Info,
+        from_seq: int | None = UNSET,
+        before_seq: int | None = UNSET,
+        first: int | None = UNSET,
+        last: int | None = UNSET,
+        types: list[EventType] | None = UNSET,
+    ) -> EventPage:
+        page = await info.context.store.sessions.events(
+            self.meta,
+            from_seq=given(from_seq),
+            before_seq=given(before_seq),
+            first=given(first),
+            last=given(last),
+            types=wire_names(types),
+        )
+        return EventPage.from_domain(page)
+
+    @strawberry.field
+    def stats(self) -> SessionStats:
+        return SessionStats.from_domain(self.meta)
+
+    @strawberry.field
+    async def digest(self, info: Info) -> Digest:
+        return Digest.from_slots(self.meta, await info.context.slots.load(self.id))
+
+    @classmethod
+    def from_domain(cls, meta: SessionMeta) -> Session:
+        """The session as of one reading."""
+        return cls(
+            id=strawberry.ID(meta.id),
+            label=meta.label,
+            status=meta.status,
+            workflow_mode=meta.workflow_mode,
+            metadata=None if meta.metadata is None else JSON(meta.metadata),
+            created_at=DateTime(meta.created_at),
+            updated_at=DateTime(meta.updated_at),
+            turn_count=meta.turn_count,
+            head=meta.head,
+            meta=meta,
+        )
+
+
+def wire_names(types: Sequence[EventType] | None) -> list[str] | None:
+    """The wire names of event types, None when all are meant."""
+    wanted = given(types)
+    return None if wanted is None else [kind.value for kind in wanted]
+
+
+@strawberry.type
+class SessionEdge:
+    cursor: str
+    node: Session
+
+
+@strawberry.type
+class SessionConnection:
+    edges: list[SessionEdge]
+    nodes: list[Session]
+    page_info: PageInfo
+    selection: strawberry.Private[Selection]
+
+    @strawberry.field
+    async def total_count(self, info: Info) -> int:
+        return await info.context.store.sessions.count(info.context.space, self.selection)
+
+    @classmethod
+    def from_domain(cls, page: SessionPage, selection: Selection, after: str | None) -> SessionConnection:
+        """A page of sessions."""
+        nodes = [Session.from_domain(meta) for meta in page.sessions]
+        return cls(
+            edges=[SessionEdge(cursor=cursor, node=node) for cursor, node in zip(page.cursors, nodes, strict=True)],
+            nodes=nodes,
+            page_info=PageInfo.of(page.cursors, page.more, after),
+            selection=selection,
+        )
+
+
+@strawberry.input
+class SessionConfigInput:
+    system_prompt: str | None = UNSET
+    skills: list[str] | None = UNSET
+
+    def to_domain(self) -> session.SessionConfig:
+        """The config with the fields that were given."""
+        return session.SessionConfig(**only_given({"system_prompt": self.system_prompt, "skills": self.skills}))
+
+
+@strawberry.input
+class CreateSessionInput:
+    id: strawberry.ID | None = strawberry.field(
+        default=UNSET, description="Generated (UUID) when absent; DUPLICATE_ID when taken."
+    )
+    label: str | None = strawberry.field(default=UNSET, description="Default: Root for a root, Session for a child.")
+    parent_id: strawberry.ID | None = UNSET
+    source_session_id: strawberry.ID | None = UNSET
+    workflow_mode: str | None = UNSET
+    metadata: JSON | None = UNSET
+    config: SessionConfigInput | None = UNSET
+    idempotency_key: str | None = UNSET
+
+    def to_domain(self) -> NewSession:
+        """The session to be made."""
+        config = given(self.config)
+        return NewSession(
+            id=given(self.id),
+            label=given(self.label),
+            parent_id=given(self.parent_id),
+            source_session_id=given(self.source_session_id),
+            workflow_mode=given(self.workflow_mode),
+            metadata=given(self.metadata),
+            config=None if config is None else config.to_domain(),
+            key=given(self.idempotency_key),
+        )
+
+
+@strawberry.input
+class ForkSessionInput:
+    source_id: strawberry.ID
+    at_seq: int | None = strawberry.field(
+        default=UNSET, description="How many of the source's events the child shares: 0 to head. Default: head."
+    )
+    context: ForkContext = strawberry.field(
+        default=ForkContext.INHERIT, description="NONE shares no event; with an atSeq other than 0 it is refused."
+    )
+    id: strawberry.ID | None = UNSET
+    label: str | None = strawberry.field(default=UNSET, description="Default: the source's label.")
+    parent_id: strawberry.ID | None = strawberry.field(default=UNSET, description="Default: the source.")
+    as_root: bool = False
+    metadata: JSON | None = UNSET
+    config: SessionConfigInput | None = strawberry.field(
+        default=UNSET, description="Laid over the source's config: absent keeps, given replaces."
+    )
+    prompt: str | None = strawberry.field(
+        default=UNSET, description="Recorded in the child as its first own event, an assistant/message."
+    )
+    idempotency_key: str | None = UNSET
+
+    def to_domain(self) -> Fork:
+        """The fork to be made."""
+        config = given(self.config)
+        return Fork(
+            source_id=self.source_id,
+            at_seq=given(self.at_seq),
+            inherit=self.context is ForkContext.INHERIT,
+            id=given(self.id),
+            label=given(self.label),
+            parent_id=given(self.parent_id),
+            as_root=self.as_root,
+            metadata=given(self.metadata),
+            config=None if config is None else config.to_domain(),
+            prompt=given(self.prompt),
+            key=given(self.idempotency_key),
+        )
+
+
+@strawberry.input
+class UpdateSessionInput:
+    id: strawberry.ID
+    label: str | None = UNSET
+    workflow_mode: str | None = UNSET
+    metadata: JSON | None = UNSET
+
+
+@strawberry.type
+class SessionPayload:
+    session: Session
+
+    @classmethod
+    def from_domain(cls, meta: SessionMeta) -> SessionPayload:
+        """The session after a mutation."""
+        return cls(session=Session.from_domain(meta))
+
+    @classmethod
+    async def load(cls, info: Info, id: str) -> SessionPayload:
+        """The session as it is now, after a mutation of its node."""
+        meta = await info.context.store.sessions.get(info.context.space, id)
+        if meta is None:
+            raise errors.NotFound(f"session {id} has just been deleted")
+        return cls.from_domain(meta)
+
+
+@strawberry.type
+class DeleteSessionPayload:
+    deleted_ids: list[strawberry.ID]
+
+
+@strawberry.type
+class SessionQuery:
+    @strawberry.field(description="null when unknown, or not in the caller's space.")
+    async def session(self, info: Info, id: strawberry.ID) -> Session | None:
+        meta = await info.context.store.sessions.get(info.context.space, id)
+        return None if meta is None else Session.from_domain(meta)
+
+    @strawberry.field(description="In the order asked, null for each unknown id. At most 1,000 ids.")
+    async def sessions(self, info: Info, ids: list[strawberry.ID]) -> list[Session | None]:
+        found = await info.context.store.sessions.get_many(info.context.space, ids)
+        return [None if meta is None else Session.from_domain(meta) for meta in found]
+
+    @strawberry.field(
+        description="Each row once, whatever changes meanwhile; in UPDATED_DESC rows may repeat. "
+        "`labelContains` ignores case; `underId` includes the node itself."
+    )
+    async def list_sessions(
+        self,
+        info: Info,
+        status: SessionStatus | None = UNSET,
+        label_contains: str | None = UNSET,
+        under_id: strawberry.ID | None = UNSET,
+        updated_since: DateTime | None = UNSET,
+        order_by: SessionOrder = SessionOrder.CREATED_DESC,
+        first: int = 50,
+        after: str | None = UNSET,
+    ) -> SessionConnection | None:
+        selection = Selection(
+            under=given(under_id),
+            status=given(status),
+            label_contains=given(label_contains),
+            updated_since=given(updated_since),
+        )
+        page = await info.context.store.sessions.page(info.context.space, selection, order_by, first, given(after))
+        return None if page is None else SessionConnection.from_domain(page, selection, given(after))
+
+
+@strawberry.type
+class SessionMutation:
+    @strawberry.mutation
+    async def create_session(self, info: Info, input: CreateSessionInput) -> SessionPayload:
+        return SessionPayload.from_domain(await info.context.store.tree.create(info.context.space, input.to_domain()))
+
+    @strawberry.mutation
+    async def fork_session(self, info: Info, input: ForkSessionInput) -> SessionPayload:
+        return SessionPayload.from_domain(await info.context.store.tree.fork(info.context.space, input.to_domain()))
+
+    @strawberry.mutation(description="What is absent stays; null clears.")
+    async def update_session(self, info: Info, input: UpdateSessionInput) -> SessionPayload:
+        changes = only_given({"label": input.label, "workflow_mode": input.workflow_mode, "metadata": input.metadata})
+        return SessionPayload.from_domain(
+            await info.context.store.sessions.update(info.context.space, input.id, changes)
+        )
+
+    @strawberry.mutation
+    async def rename_session(self, info: Info, id: strawberry.ID, label: str) -> SessionPayload:
+        return SessionPayload.from_domain(
+            await info.context.store.sessions.update(info.context.space, id, {"label": label})
+        )
+
+    @strawberry.mutation
+    async def archive_session(self, info: Info, id: strawberry.ID) -> SessionPayload:
+        return await _set_status(info, id, SessionStatus.ARCHIVED)
+
+    @strawberry.mutation
+    async def restore_session(self, info: Info, id: strawberry.ID) -> SessionPayload:
+        return await _set_status(info, id, SessionStatus.ACTIVE)
+
+    @strawberry.mutation(description="HAS_CHILDREN unless cascade. Forks keep the events that they share.")
+    async def delete_session(self, info: Info, id: strawberry.ID, cascade: bool = False) -> DeleteSessionPayload:
+        deleted = await info.context.store.tree.delete(info.context.space, id, cascade)
+        return DeleteSessionPayload(deleted_ids=[strawberry.ID(gone) for gone in deleted])
+
+    @strawberry.mutation(description="Overwrites the config whole.")
+    async def put_config(self, info: Info, session_id: strawberry.ID, config: SessionConfigInput) -> SessionPayload:
+        await info.context.store.tree.put_config(info.context.space, session_id, config.to_domain())
+        return await SessionPayload.load(info, session_id)
+
+
+async def _set_status(info: Info, id: str, status: SessionStatus) -> SessionPayload:
+    return SessionPayload.from_domain(await info.context.store.sessions.set_status(info.context.space, id, status))

@@ -1,0 +1,201 @@
+"""The forest: nodes, references, and the mutations that change them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import strawberry
+from strawberry import UNSET
+
+from schema.context import Info
+from schema.inputs import given
+from schema.scalars import DateTime
+from storage import errors, topology, tree
+from storage.session import SessionStatus
+
+if TYPE_CHECKING:
+    from schema.session import Session, SessionPayload
+
+LazySession = Annotated["Session", strawberry.lazy("schema.session")]
+LazySessionPayload = Annotated["SessionPayload", strawberry.lazy("schema.session")]
+
+
+@strawberry.type(description="A node of the forest. Same id as its session.")
+class TopologyNode:
+    id: strawberry.ID
+    label: str
+    status: SessionStatus
+    parent_id: strawberry.ID | None = strawberry.field(description="null for a root.")
+    root_id: strawberry.ID
+    depth: int
+    index: int = strawberry.field(
+        description="Order among siblings (roots: among roots). Counted up per parent and never reused, "
+        "so gaps may stay."
+    )
+    child_count: int
+    source_session_id: strawberry.ID | None = strawberry.field(
+        description="The session that this one was forked from, and how many of its events it shares."
+    )
+    fork_seq: int | None
+    refs: list[strawberry.ID] = strawberry.field(description="Nodes that this one refers to across the forest.")
+    turn_count: int
+    head: int
+    created_at: DateTime
+    updated_at: DateTime = strawberry.field(description="Last change of the node or of its session.")
+    domain: strawberry.Private[topology.TopologyNode]
+
+    @strawberry.field
+    async def parent(self, info: Info) -> TopologyNode | None:
+        found = await info.context.nodes.load(self.parent_id) if self.parent_id is not None else None
+        return None if found is None else TopologyNode.from_domain(found)
+
+    @strawberry.field
+    async def children(self, info: Info) -> list[TopologyNode]:
+        return [TopologyNode.from_domain(child) for child in await info.context.children.load(self.id)]
+
+    @strawberry.field(description="Nearest first. Empty for a root.")
+    async def ancestors(self, info: Info) -> list[TopologyNode]:
+        found = await info.context.nodes.load_many(self.domain.document.ancestors)
+        return [TopologyNode.from_domain(ancestor) for ancestor in found if ancestor is not None]
+
+    @strawberry.field(description="Other children of the same parent. Empty for a root.")
+    async def siblings(self, info: Info) -> list[TopologyNode]:
+        family = [] if self.parent_id is None else await info.context.children.load(self.parent_id)
+        return [TopologyNode.from_domain(child) for child in family if child.id != self.id]
+
+    @strawberry.field
+    async def referenced_by(self, info: Info) -> list[strawberry.ID]:
+        return [strawberry.ID(id) for id in await info.context.referrers.load(self.id)]
+
+    @strawberry.field
+    def session(self) -> LazySession:
+        from schema.session import Session
+
+        return Session.from_domain(self.domain.session)
+
+    @classmethod
+    def from_domain(cls, node: topology.TopologyNode) -> TopologyNode:
+        """The node with what the forest shows of its session."""
+        document, meta = node.document, node.session
+        return cls(
+            id=strawberry.ID(node.id),
+            label=meta.label,
+            status=meta.status,
+            parent_id=None if node.parent_id is None else strawberry.ID(node.parent_id),
+            root_id=strawberry.ID(document.ancestors[-1] if document.ancestors else node.id),
+            depth=node.depth,
+            index=document.index,
+            child_count=document.child_count,
+            source_session_id=None if document.source_session_id is None else strawberry.ID(document.source_session_id),
+            fork_seq=document.fork_seq,
+            refs=[strawberry.ID(ref) for ref in document.refs],
+            turn_count=meta.turn_count,
+            head=meta.head,
+            created_at=DateTime(meta.created_at),
+            updated_at=DateTime(node.updated_at),
+            domain=node,
+        )
+
+
+@strawberry.type
+class Ref:
+    from_id: strawberry.ID
+    to_id: strawberry.ID
+
+
+@strawberry.type(description="Nodes in depth-first order: a parent before its children, siblings and roots by index.")
+class Forest:
+    roots: list[strawberry.ID]
+    nodes: list[TopologyNode]
+    refs: list[Ref]
+    node_count: int
+
+    @classmethod
+    def from_domain(cls, forest: tree.Forest) -> Forest:
+        """The forest, or a part of it."""
+        return cls(
+            roots=[strawberry.ID(root) for root in forest.roots],
+            nodes=[TopologyNode.from_domain(node) for node in forest.nodes],
+            refs=[Ref(from_id=strawberry.ID(source), to_id=strawberry.ID(target)) for source, target in forest.refs],
+            node_count=len(forest.nodes),
+        )
+
+
+@strawberry.type
+class RefPayload:
+    ref: Ref
+    from_node: TopologyNode
+    to_node: TopologyNode
+
+
+@strawberry.type
+class TopologyQuery:
+    @strawberry.field
+    async def topology_node(self, info: Info, id: strawberry.ID) -> TopologyNode | None:
+        found = await info.context.nodes.load(id)
+        return None if found is None else TopologyNode.from_domain(found)
+
+    @strawberry.field
+    async def roots(self, info: Info) -> list[TopologyNode]:
+        return [TopologyNode.from_domain(root) for root in await info.context.store.tree.roots(info.context.space)]
+
+    @strawberry.field(
+        description="The whole forest, or the tree under one node, to a depth counted from that node. "
+        "With status: matching nodes and their ancestors."
+    )
+    async def forest(
+        self,
+        info: Info,
+        root_id: strawberry.ID | None = UNSET,
+        max_depth: int | None = UNSET,
+        status: SessionStatus | None = UNSET,
+    ) -> Forest | None:
+        found = await info.context.store.tree.forest(
+            info.context.space, given(root_id), given(max_depth), given(status)
+        )
+        return None if found is None else Forest.from_domain(found)
+
+
+@strawberry.type
+class TopologyMutation:
+    @strawberry.mutation(
+        description="Under parentId, or to the roots. Refused under itself, a descendant, or where a ref would then "
+        "join ancestor and descendant."
+    )
+    async def move_node(
+        self, info: Info, id: strawberry.ID, parent_id: strawberry.ID | None = UNSET, to_root: bool = False
+    ) -> LazySessionPayload:
+        parent = given(parent_id)
+        if to_root == (parent is not None):
+            raise errors.BadInput("moveNode: name a parentId or say toRoot, one of them")
+        await info.context.store.tree.move(info.context.space, id, parent)
+        return await _session(info, id)
+
+    @strawberry.mutation(
+        description="Repeats change nothing. Refused between a node and itself, an ancestor or a descendant."
+    )
+    async def add_ref(self, info: Info, from_id: strawberry.ID, to_id: strawberry.ID) -> RefPayload:
+        await info.context.store.tree.add_ref(info.context.space, from_id, to_id)
+        return await _ref(info, from_id, to_id)
+
+    @strawberry.mutation
+    async def remove_ref(self, info: Info, from_id: strawberry.ID, to_id: strawberry.ID) -> RefPayload:
+        await info.context.store.tree.remove_ref(info.context.space, from_id, to_id)
+        return await _ref(info, from_id, to_id)
+
+
+async def _session(info: Info, id: strawberry.ID) -> SessionPayload:
+    from schema.session import SessionPayload
+
+    return await SessionPayload.load(info, id)
+
+
+async def _ref(info: Info, from_id: strawberry.ID, to_id: strawberry.ID) -> RefPayload:
+    source, target = await info.context.nodes.load_many([from_id, to_id])
+    if source is None or target is None:
+        raise errors.NotFound(f"{from_id if source is None else to_id} has just been deleted")
+    return RefPayload(
+        ref=Ref(from_id=from_id, to_id=to_id),
+        from_node=TopologyNode.from_domain(source),
+        to_node=TopologyNode.from_domain(target),
+    )

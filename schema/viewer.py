@@ -1,0 +1,38 @@
+"""Who the caller is and what the server is."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import strawberry
+
+from schema.context import Info
+from schema.enums import AccessRole
+from schema.scalars import JSON
+from storage import limits, text
+
+SERVER_VERSION = version("sapwood")
+LIMITS = JSON(text.to_json(limits.ALL, "limits"))
+
+
+@strawberry.type
+class Viewer:
+    space: str
+    role: AccessRole
+    server_version: str
+    database: str
+    limits: JSON
+
+
+@strawberry.type
+class ViewerQuery:
+    @strawberry.field(description="Who the caller is and what the server is.")
+    def viewer(self, info: Info) -> Viewer:
+        context = info.context
+        return Viewer(
+            space=context.space,
+            role=AccessRole(context.role),
+            server_version=SERVER_VERSION,
+            database=context.store.database.name,
+            limits=LIMITS,
+        )

@@ -1,0 +1,1 @@
+"""The composition root: settings, the web application and the commands."""

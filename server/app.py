@@ -1,0 +1,68 @@
+"""The web application, put together from its settings."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+
+from schema.build import build_schema
+from server.graphql import Endpoint
+from server.opening import open_store
+from server.settings import Settings
+from storage import errors
+from storage.store import Store
+
+
+class Served:
+    """The endpoint, once the store is open."""
+
+    def __init__(self) -> None:
+        self.store: Store | None = None
+        self.endpoint: Endpoint | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self.endpoint is not None
+        await self.endpoint(scope, receive, send)
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application: GraphQL at /graphql, health at /healthz and /readyz. Opens the store in its lifespan."""
+    schema = build_schema()
+    served = Served()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        store = await open_store(settings)
+        served.store, served.endpoint = store, Endpoint(schema, store)
+        try:
+            yield
+        finally:
+            await store.close()
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_: Request) -> Response:
+        assert served.store is not None
+        problem: str | None = None
+        try:
+            await served.store.database.ping()
+        except errors.Unavailable as error:
+            problem = error.message
+        if problem is None and not served.store.feed.alive:
+            problem = "changes of other processes are not being followed"
+        body: dict[str, Any] = {"status": "ready"} if problem is None else {"status": "unavailable", "reason": problem}
+        return JSONResponse(body, status_code=200 if problem is None else 503)
+
+    routes = [
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/graphql", served),
+        WebSocketRoute("/graphql", served),
+    ]
+    return Starlette(routes=routes, lifespan=lifespan)

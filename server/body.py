@@ -1,0 +1,35 @@
+"""JSON in and out of requests, without losing integers, surrogates or exactness on the way."""
+
+import json
+from typing import Any
+
+import orjson
+from pydantic_core import from_json
+
+
+def decode(source: str | bytes) -> Any:
+    """The value of a JSON text. Raises JSONDecodeError.
+
+    Integers stay integers however long, lone surrogates get through (they are replaced where text is stored), and
+    nesting is bounded by the interpreter alone; the scalars' own rules refuse what is too much.
+    """
+    try:
+        return from_json(source, allow_inf_nan=False)
+    except ValueError:
+        return _decode_slowly(source)
+
+
+def _decode_slowly(source: str | bytes) -> Any:
+    try:
+        return json.loads(source, parse_constant=_refuse)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise json.JSONDecodeError(f"not readable as JSON: {error}", "", 0) from error
+
+
+def _refuse(constant: str) -> Any:
+    raise json.JSONDecodeError(f"{constant} is not JSON", constant, 0)
+
+
+def encode(value: Any) -> bytes:
+    """A response as JSON; fragments of JSON text in it are spliced in as they are."""
+    return orjson.dumps(value)

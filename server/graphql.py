@@ -1,0 +1,52 @@
+"""GraphQL over HTTP and WebSocket at one address."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
+from strawberry.http.exceptions import WebSocketDisconnected
+from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
+
+from schema.build import Schema
+from schema.context import Context
+from server import body
+from storage.store import Store
+
+MAX_SUBSCRIPTIONS = 100
+
+
+class TextFrames(ASGIWebSocketAdapter):
+    """Sends messages as text frames, which browsers' clients insist on."""
+
+    async def send_json(self, message: Mapping[str, object]) -> None:
+        try:
+            await self.ws.send_text(body.encode(message).decode())
+        except WebSocketDisconnect as error:
+            raise WebSocketDisconnected from error
+
+
+class Endpoint(GraphQL[Context, None]):
+    """Strawberry's ASGI view with our context and JSON."""
+
+    websocket_adapter_class = TextFrames
+
+    def __init__(self, schema: Schema, store: Store) -> None:
+        super().__init__(
+            schema,
+            graphql_ide=None,
+            subscription_protocols=(GRAPHQL_TRANSPORT_WS_PROTOCOL,),
+            max_subscriptions_per_connection=MAX_SUBSCRIPTIONS,
+        )
+        self._store = store
+
+    async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
+        return Context(self._store)
+
+    def decode_json(self, data: str | bytes) -> Any:
+        return body.decode(data)
+
+    def encode_json(self, data: Any) -> bytes:
+        return body.encode(data)

@@ -1,0 +1,22 @@
+"""Choosing and opening the store."""
+
+from server.settings import Settings
+from storage import errors
+from storage.store import Store
+
+
+async def open_store(settings: Settings) -> Store:
+    """The store that the settings name. Raises StartupError with what to do about it."""
+    url = settings.database_url
+    if url is None:
+        from storage.sqlite.database import open_file
+
+        return Store(await open_file(settings.data_dir))
+    if url.startswith(("mongodb://", "mongodb+srv://")):
+        from storage.mongo.client import open_url
+
+        return Store(await open_url(url))
+    scheme = url.partition(":")[0]
+    raise errors.StartupError(
+        f"SAPWOOD_DATABASE_URL begins with {scheme!r}: give a mongodb:// URL, or leave it unset for SQLite"
+    )

@@ -1,0 +1,18 @@
+"""Settings: `SAPWOOD_*` variables, each also a flag of `serve`."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """How a server runs. README lists every setting."""
+
+    model_config = SettingsConfigDict(env_prefix="SAPWOOD_", extra="ignore")
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on.")
+    database_url: str | None = Field(None, description="mongodb://… for MongoDB; not set: SQLite in the data folder.")
+    data_dir: Path = Field(Path("sapwood-data"), description="Folder of the SQLite file.")
+    workers: int = Field(1, ge=1, description="Server processes on the one port.")
