@@ -13,6 +13,7 @@ from schema.append import AppendMutation
 from schema.digest import DigestQuery
 from schema.documents import DocumentCache, Documents
 from schema.event import TYPES
+from schema.execution import list_executor
 from schema.scalars import SCALARS
 from schema.session import SessionMutation, SessionQuery
 from schema.slot import SlotMutation
@@ -39,6 +40,7 @@ def build_schema() -> Schema:
         mutation=merge_types("Mutation", (SessionMutation, AppendMutation, TopologyMutation, SlotMutation)),
         subscription=Subscription,
         types=list(TYPES.values()),
+        execution_context_class=list_executor(),
         config=StrawberryConfig(scalar_map=SCALARS),
         extensions=[lambda: DocumentCache(documents)],
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import strawberry
 
 
@@ -15,11 +13,7 @@ class PageInfo:
     end_cursor: str | None
 
     @classmethod
-    def of(cls, cursors: Sequence[str], more: bool, after: str | None) -> PageInfo:
-        """Of a page with these cursors, read behind `after`."""
-        return cls(
-            has_next_page=more,
-            has_previous_page=after is not None,
-            start_cursor=cursors[0] if cursors else None,
-            end_cursor=cursors[-1] if cursors else None,
-        )
+    def of(cls, ends: tuple[str, str] | None, more: bool, after: str | None) -> PageInfo:
+        """Of a page whose first and last rows have these cursors, read behind `after`."""
+        start, end = ends or (None, None)
+        return cls(has_next_page=more, has_previous_page=after is not None, start_cursor=start, end_cursor=end)

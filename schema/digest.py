@@ -74,23 +74,29 @@ class DigestEdge:
 
 @strawberry.type
 class DigestConnection:
-    edges: list[DigestEdge]
     nodes: list[Digest]
     page_info: PageInfo
     as_of: DateTime = strawberry.field(
         description="Pass as `updatedSince` or `appendedSince` of the next collection: nothing is missed, repeats are "
         "possible. The same on every page of one collection."
     )
+    page: strawberry.Private[DigestPage]
+
+    @strawberry.field
+    def edges(self) -> list[DigestEdge]:
+        rows = zip(self.page.digests, self.nodes, strict=True)
+        return [DigestEdge(cursor=self.page.cursor(digest), node=node) for digest, node in rows]
 
     @classmethod
     def from_domain(cls, page: DigestPage, after: str | None) -> DigestConnection:
         """A page of digests."""
-        nodes = [Digest.from_domain(digest) for digest in page.digests]
+        rows = page.digests
+        ends = (page.cursor(rows[0]), page.cursor(rows[-1])) if rows else None
         return cls(
-            edges=[DigestEdge(cursor=cursor, node=node) for cursor, node in zip(page.cursors, nodes, strict=True)],
-            nodes=nodes,
-            page_info=PageInfo.of(page.cursors, page.more, after),
+            nodes=[Digest.from_domain(digest) for digest in rows],
+            page_info=PageInfo.of(ends, page.more, after),
             as_of=DateTime(page.as_of),
+            page=page,
         )
 
 

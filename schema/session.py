@@ -141,10 +141,14 @@ class SessionEdge:
 
 @strawberry.type
 class SessionConnection:
-    edges: list[SessionEdge]
     nodes: list[Session]
     page_info: PageInfo
+    page: strawberry.Private[SessionPage]
     selection: strawberry.Private[Selection]
+
+    @strawberry.field
+    def edges(self) -> list[SessionEdge]:
+        return [SessionEdge(cursor=self.page.cursor(node.meta), node=node) for node in self.nodes]
 
     @strawberry.field
     async def total_count(self, info: Info) -> int:
@@ -153,11 +157,12 @@ class SessionConnection:
     @classmethod
     def from_domain(cls, page: SessionPage, selection: Selection, after: str | None) -> SessionConnection:
         """A page of sessions."""
-        nodes = [Session.from_domain(meta) for meta in page.sessions]
+        rows = page.sessions
+        ends = (page.cursor(rows[0]), page.cursor(rows[-1])) if rows else None
         return cls(
-            edges=[SessionEdge(cursor=cursor, node=node) for cursor, node in zip(page.cursors, nodes, strict=True)],
-            nodes=nodes,
-            page_info=PageInfo.of(page.cursors, page.more, after),
+            nodes=[Session.from_domain(meta) for meta in rows],
+            page_info=PageInfo.of(ends, page.more, after),
+            page=page,
             selection=selection,
         )
 

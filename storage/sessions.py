@@ -44,21 +44,31 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """Sessions in order, the cursor of each, and whether more follow."""
+    """Sessions in order, and whether more follow."""
 
     sessions: list[SessionMeta]
-    cursors: list[str]
     more: bool
+    order: SessionOrder
+    bound: str
+
+    def cursor(self, meta: SessionMeta) -> str:
+        """The cursor of one of the sessions."""
+        updated = self.order is SessionOrder.UPDATED_DESC
+        return encode(Cursor(meta.updated_at if updated else meta.created_at, meta.id), self.bound)
 
 
 @dataclass(frozen=True, slots=True)
 class DigestPage:
-    """Digests by creation, the cursor of each, whether more follow, and since when to ask the next time."""
+    """Digests by creation, whether more follow, and since when to ask the next time."""
 
     digests: list[Digest]
-    cursors: list[str]
     more: bool
     as_of: Instant
+    bound: str
+
+    def cursor(self, digest: Digest) -> str:
+        """The cursor of one of the digests."""
+        return encode(Cursor(digest.session.created_at, digest.session.id, self.as_of), self.bound)
 
 
 def queue_of(space: str, id: str) -> str:
@@ -117,10 +127,7 @@ class SessionStorage:
                 return None
             place = (cursor.time, cursor.id) if cursor else None
             found = await queries.session_page(space, selection, order, place, first + 1) if first else []
-            rows = found[:first]
-            updated = order is SessionOrder.UPDATED_DESC
-            cursors = [encode(Cursor(row.updated_at if updated else row.created_at, row.id), bound) for row in rows]
-            return SessionPage(rows, cursors, len(found) > first)
+            return SessionPage(found[:first], len(found) > first, order, bound)
 
         return await self._scope.read(query)
 
@@ -147,8 +154,7 @@ class SessionStorage:
             if (cut := _first_missing(rows, read)) is not None:
                 rows = rows[: max(cut, 1)]
             digests = [_digest(meta, read.get(meta.id)) for meta in rows]
-            cursors = [encode(Cursor(meta.created_at, meta.id, as_of), bound) for meta in rows]
-            return DigestPage(digests, cursors, len(found) > len(rows) > 0, as_of)
+            return DigestPage(digests, len(found) > len(rows) > 0, as_of, bound)
 
         return await self._scope.read(query)
 

@@ -1,0 +1,187 @@
+"""Execution of big lists: one compiled function per type and selection instead of a call per field.
+
+For a list of objects whose selected fields are plain attributes, the whole list is completed by a Python function
+made for that selection. On any surprise (null where it must not be, another type, an awaitable) the stock executor
+does the list over and makes the exact error.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from graphql import (
+    GraphQLEnumType,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLOutputType,
+    GraphQLScalarType,
+)
+from graphql.execution.collect_fields import FieldDetailsList
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
+from strawberry.types.field import StrawberryField
+
+MIN_ITEMS = 8
+"""Shorter lists cost less than finding their function."""
+CACHED = 512
+DEFINITION = "strawberry-definition"
+EXACT = {"String": "str", "ID": "str", "Boolean": "bool"}
+
+Reader = Callable[[Any], Any]
+Signature = tuple[Any, ...]
+
+
+class Surprise(Exception):
+    """A value is not what the selection's function was made for."""
+
+
+class Uncompilable(Exception):
+    """A selection holds more than plain attributes."""
+
+
+SURPRISES = (Surprise, AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
+
+class ListExecutor(StrawberryGraphQLCoreExecutionContext):
+    """The stock executor, but for lists that can be compiled."""
+
+    readers: ClassVar[dict[Signature, Reader]]
+
+    def complete_iterable_value(
+        self,
+        item_type: GraphQLOutputType,
+        field_details_list: FieldDetailsList,
+        info: Any,
+        path: Any,
+        items: Iterable[Any],
+        position_context: Any,
+    ) -> Any:
+        """The completed list."""
+        if isinstance(items, list) and len(items) >= MIN_ITEMS:
+            bare = item_type.of_type if isinstance(item_type, GraphQLNonNull) else item_type
+            if isinstance(bare, GraphQLObjectType):
+                try:
+                    read = self._reader(bare, field_details_list)
+                    if bare is item_type:
+                        return [None if item is None else read(item) for item in items]
+                    return list(map(read, items))
+                except (Uncompilable, *SURPRISES):
+                    pass
+        return super().complete_iterable_value(item_type, field_details_list, info, path, items, position_context)
+
+    def _reader(self, kind: GraphQLObjectType, details: FieldDetailsList) -> Reader:
+        signature = self._signature(kind, details)
+        reader = self.readers.get(signature)
+        if reader is None:
+            reader = _compile(self.schema.type_map, signature)
+            if len(self.readers) >= CACHED:
+                self.readers.clear()
+            self.readers[signature] = reader
+        return reader
+
+    def _signature(self, kind: GraphQLObjectType, details: FieldDetailsList) -> Signature:
+        """The type's name, then (answer's key, field, signature below) of each field."""
+        grouped, deferred, _ = self.collect_subfields(kind, details)
+        if deferred:
+            raise Uncompilable
+        fields = []
+        for key, group in grouped.items():
+            name = group[0].node.name.value
+            below: Signature | None = None
+            if name != "__typename":
+                inner = _bare(kind.fields[name].type)
+                if isinstance(inner, GraphQLObjectType):
+                    below = self._signature(inner, group)
+            fields.append((key, name, below))
+        return (kind.name, tuple(fields))
+
+
+def list_executor() -> type[ListExecutor]:
+    """An executor class with a memory of its own, for one schema."""
+    return type("SchemaListExecutor", (ListExecutor,), {"readers": {}})
+
+
+def _bare(kind: GraphQLOutputType) -> GraphQLOutputType:
+    while isinstance(kind, GraphQLNonNull | GraphQLList):
+        kind = kind.of_type
+    return kind
+
+
+class _Source:
+    """The source of one reader, and the names that it uses."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {"Surprise": Surprise}
+
+    def name(self, value: Any) -> str:
+        """A name for a value within the source."""
+        name = f"n{len(self.names)}"
+        self.names[name] = value
+        return name
+
+
+def _compile(types: dict[str, Any], signature: Signature) -> Reader:
+    type_name, fields = signature
+    kind = types[type_name]
+    source = _Source()
+    answer = []
+    for place, (key, name, below) in enumerate(fields):
+        variable = f"v{place}"
+        answer.append(f"{key!r}: {variable}")
+        if name == "__typename":
+            source.lines.append(f"{variable} = {type_name!r}")
+            continue
+        field = kind.fields[name]
+        definition = field.extensions.get(DEFINITION)
+        if not isinstance(definition, StrawberryField) or not definition.is_basic_field:
+            raise Uncompilable
+        source.lines.append(f"{variable} = item.{definition.python_name}")
+        _complete(source, variable, field.type, below, types)
+    origin = source.name(kind.extensions[DEFINITION].origin)
+    body = "\n".join(f"    {line}" for line in source.lines)
+    check = f"    if type(item) is not {origin}: raise Surprise"
+    text = f"def read(item):\n{check}\n{body}\n    return {{{', '.join(answer)}}}"
+    exec(text, source.names)  # made of our own schema's names; keys are quoted GraphQL names
+    reader: Reader = source.names["read"]
+    return reader
+
+
+def _complete(
+    source: _Source, variable: str, kind: GraphQLOutputType, below: Signature | None, types: dict[str, Any]
+) -> None:
+    """Adds the lines that turn an attribute's value into the answer's."""
+    required = isinstance(kind, GraphQLNonNull)
+    inner = kind.of_type if isinstance(kind, GraphQLNonNull) else kind
+    indent = ""
+    if not required:
+        source.lines.append(f"if {variable} is not None:")
+        indent = "    "
+    if isinstance(inner, GraphQLList):
+        if not isinstance(inner.of_type, GraphQLNonNull):
+            raise Uncompilable
+        source.lines.append(f"{indent}if type({variable}) is not list: raise Surprise")
+        item = _expression(source, "x", inner.of_type.of_type, below, types)
+        source.lines.append(f"{indent}{variable} = [{item} for x in {variable}]")
+    else:
+        source.lines.append(f"{indent}{variable} = {_expression(source, variable, inner, below, types)}")
+
+
+def _expression(
+    source: _Source, variable: str, kind: GraphQLOutputType, below: Signature | None, types: dict[str, Any]
+) -> str:
+    if isinstance(kind, GraphQLObjectType) and below is not None:
+        return f"{source.name(_compile(types, below))}({variable})"
+    if isinstance(kind, GraphQLEnumType):
+        members = {value.value: name for name, value in kind.values.items()}
+        return f"{source.name(members)}[{variable}.value]"
+    if isinstance(kind, GraphQLScalarType):
+        if (exact := EXACT.get(kind.name)) is not None:
+            return f"{variable} if type({variable}) is {exact} else {source.name(_raise)}()"
+        if kind.name == "JSON" or kind.name == "DateTime":
+            return f"{source.name(kind.serialize)}({variable})"
+        return f"{source.name(kind.coerce_output_value)}({variable})"
+    raise Uncompilable
+
+
+def _raise() -> None:
+    raise Surprise
