@@ -55,8 +55,11 @@ class AppendEventsPayload:
     first_seq: int
     head: int
     duplicate: bool
-    session: Session
     appended: strawberry.Private[Appended]
+
+    @strawberry.field
+    def session(self) -> Session:
+        return Session.from_domain(self.appended.session)
 
     @strawberry.field
     def events(self) -> list[SessionEvent]:
@@ -70,7 +73,6 @@ class AppendEventsPayload:
             first_seq=appended.first_seq,
             head=appended.head,
             duplicate=appended.duplicate,
-            session=Session.from_domain(appended.session),
             appended=appended,
         )
 

@@ -1,7 +1,7 @@
 """Writing documents of the file, inside the writer's transaction."""
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from storage import errors
@@ -18,13 +18,32 @@ def document(model: Model) -> str:
 
 
 class SqliteTransaction(SqliteQueries):
-    """`storage.database.Transaction` inside one savepoint. `now` (ms) never runs backwards in the file."""
+    """`storage.database.Transaction` as a part of the writer's. `now` (ms) never runs backwards in the file.
 
-    def __init__(self, connection: sqlite3.Connection, now: Instant) -> None:
+    `known` are sessions as the file holds them, by (space, id); `changed` is what this transaction makes of some,
+    None for one that it deletes. `written` says whether it has written anything.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, now: Instant, known: Mapping[tuple[str, str], SessionMeta]
+    ) -> None:
         super().__init__(connection)
         self.now = now
         self.wakes: list[Wake] = []
         self.commits_made: list[Commit] = []
+        self.changed: dict[tuple[str, str], SessionMeta | None] = {}
+        self._known = known
+
+    @property
+    def written(self) -> bool:
+        """Every write is followed by a wake-up."""
+        return bool(self.wakes or self.commits_made)
+
+    async def session(self, space: str, id: str) -> SessionMeta | None:
+        key = (space, id)
+        if key in self.changed:
+            return self.changed[key]
+        return self._known.get(key) or await super().session(space, id)
 
     async def next_root(self, space: str) -> tuple[int, Instant]:
         sql = "INSERT INTO spaces VALUES (:space, 1) ON CONFLICT DO UPDATE SET roots = roots + 1 RETURNING roots"
@@ -49,6 +68,7 @@ class SqliteTransaction(SqliteQueries):
             "INSERT INTO segments VALUES (?, ?, ?)",
             [(segment.log, cursor.lastrowid, segment.to) for segment in meta.segments],
         )
+        self.changed[meta.space, meta.id] = meta
         self._wake("session", meta.space, meta.id)
 
     async def insert_node(self, node: NodeDocument) -> None:
@@ -92,6 +112,7 @@ class SqliteTransaction(SqliteQueries):
             behind = :behind, label = :label, head = :head, doc = :doc WHERE space = :space AND id = :id""",
             **_session_columns(changed),
         )
+        self.changed[meta.space, meta.id] = changed
         if not appended:
             self._wake("session", meta.space, meta.id)
         return changed
@@ -135,6 +156,7 @@ class SqliteTransaction(SqliteQueries):
             self._rows("DELETE FROM refs WHERE space = :space AND source = :id", space=space, id=id)
             for table in ("sessions", "nodes", "slots"):
                 self._rows(f"DELETE FROM {table} WHERE space = :space AND id = :id", space=space, id=id)
+            self.changed[space, id] = None
             self._wake("session", space, id)
             self._wake("node", space, id)
 

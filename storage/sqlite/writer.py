@@ -1,11 +1,15 @@
-"""The one writer of the file: a thread that commits together what is waiting, each work in its own savepoint."""
+"""The one writer of the file: a thread that commits together what is waiting.
+
+A work that raises before it wrote anything, as nearly all refusals do, costs the others nothing; so there is no
+savepoint for each, which an append would spend a third of its statements on.
+"""
 
 import asyncio
 import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -13,6 +17,7 @@ from typing import Any
 
 from storage import errors
 from storage.database import Commit, Transaction, Wake
+from storage.session import SessionMeta
 from storage.sqlite.connection import connect, drive, translated
 from storage.sqlite.transaction import SqliteTransaction
 
@@ -20,6 +25,8 @@ MAX_BATCH = 128
 """From how many works on a batch waits for no more."""
 HANDED_OVER = 8
 """From how many works on the writer starts although the loop has more to come: it syncs while the loop goes on."""
+KNOWN_SESSIONS = 10_000
+"""Sessions kept in memory, so that an append need not read its session while no other process writes."""
 KEPT_CHANGES = 50_000
 """How many wake-up rows stay in the file for processes that are behind."""
 
@@ -44,6 +51,8 @@ class Writer:
         self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
         self._gathered: list[_Job] = []
         self._connection = connect(path)
+        self._known: dict[tuple[str, str], SessionMeta] = {}
+        self._version = -1
         self._batches = 0
         self._thread = threading.Thread(target=self._run, name="sapwood-writer", daemon=True)
         self._thread.start()
@@ -90,17 +99,14 @@ class Writer:
     def _commit(self, batch: list[_Job]) -> None:
         wakes: list[Wake] = []
         commits: list[Commit] = []
+        left = [job for job in batch if not job.future.cancelled()]
         try:
             with translated(self._path):
-                self._connection.execute("BEGIN IMMEDIATE")
-                now = self._tick()
-                for job in batch:
-                    self._attempt(job, now, wakes, commits)
-                self._prune()
-                self._connection.execute("COMMIT")
+                while not self._attempt_all(left, wakes, commits):
+                    # One failed after it had written: all is undone, and the others are done over without it.
+                    left = [job for job in left if job.error is None]
         except errors.Unavailable as error:
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
+            self._undo()
             wakes, commits = [], []
             for job in batch:
                 job.result, job.error = None, error
@@ -108,27 +114,55 @@ class Writer:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._answer, batch, wakes, commits)
 
+    def _attempt_all(self, jobs: list[_Job], wakes: list[Wake], commits: list[Commit]) -> bool:
+        """Commits what the jobs write. False, and nothing is written, when one of them has to go first."""
+        wakes.clear()
+        commits.clear()
+        self._connection.execute("BEGIN IMMEDIATE")
+        now = self._tick()
+        for job in jobs:
+            transaction = SqliteTransaction(self._connection, now, self._known)
+            try:
+                job.result = drive(job.work(transaction))  # type: ignore[arg-type]  # an async function's awaitable is its coroutine
+            except sqlite3.Error:
+                raise
+            except BaseException as error:
+                job.error = error
+                if transaction.written:
+                    self._undo()
+                    return False
+            else:
+                job.error = None
+                self._remember(transaction.changed)
+                wakes.extend(transaction.wakes)
+                commits.extend(transaction.commits_made)
+        self._prune()
+        self._connection.execute("COMMIT")
+        return True
+
+    def _remember(self, changed: Mapping[tuple[str, str], SessionMeta | None]) -> None:
+        if len(self._known) > KNOWN_SESSIONS:
+            self._known.clear()
+        for key, meta in changed.items():
+            if meta is None:
+                self._known.pop(key, None)
+            else:
+                self._known[key] = meta
+
+    def _undo(self) -> None:
+        self._known.clear()
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("ROLLBACK")
+
     def _tick(self) -> int:
+        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version:
+            # Another process has written: what this one knows of sessions may be old.
+            self._known.clear()
+            self._version = version
         sql = "UPDATE meta SET value = max(value, ?) WHERE name = 'clock' RETURNING value"
         now: int = self._connection.execute(sql, (time.time_ns() // 1_000_000,)).fetchone()[0]
         return now
-
-    def _attempt(self, job: _Job, now: int, wakes: list[Wake], commits: list[Commit]) -> None:
-        if job.future.cancelled():
-            return
-        self._connection.execute("SAVEPOINT work")
-        transaction = SqliteTransaction(self._connection, now)
-        try:
-            job.result = drive(job.work(transaction))  # type: ignore[arg-type]  # an async function's awaitable is its coroutine
-        except sqlite3.Error:
-            raise
-        except BaseException as error:
-            job.error = error
-            self._connection.execute("ROLLBACK TO work")
-        else:
-            wakes.extend(transaction.wakes)
-            commits.extend(transaction.commits_made)
-        self._connection.execute("RELEASE work")
 
     def _prune(self) -> None:
         self._batches += 1
