@@ -63,6 +63,7 @@ def create_app(settings: Settings) -> Starlette:
         if problem is None and not served.store.feed.alive:
             problem = "changes of other processes are not being followed"
         body: dict[str, Any] = {"status": "ready"} if problem is None else {"status": "unavailable", "reason": problem}
+        body["subscriptions"] = served.store.feed.hub.count
         return JSONResponse(body, status_code=200 if problem is None else 503)
 
     routes = [

@@ -1,0 +1,49 @@
+# Each target sets up .venv from pinned requirements when that is missing or out of date, then does its job.
+# Needs Python 3.11 or later and nothing else.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+TESTABLE := .venv/testable
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: setup run demo test bench lint lock sdl
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Sapwood needs Python 3.11 or later; name one with: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Setting up .venv from requirements.lock"
+	@$(PYTHON) -m venv --clear .venv
+	@$(PIP) install --requirement requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TESTABLE): $(READY) tests/requirements.lock
+	@$(PIP) install --requirement tests/requirements.lock
+	@touch $@
+
+run: setup
+	@$(BIN)/sapwood serve
+
+demo: setup
+	@$(BIN)/sapwood demo
+
+test: $(TESTABLE)
+	@$(BIN)/python -m pytest
+
+bench: $(TESTABLE)
+	@$(BIN)/python -m tests.bench
+
+lint: $(TESTABLE)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+sdl: setup
+	@$(BIN)/python scripts/print_sdl.py > schema/schema.graphql
+
+# Pins what pyproject.toml asks for, as the newest versions of today.
+lock:
+	@$(PYTHON) scripts/lock.py
