@@ -1,6 +1,7 @@
 """Which events a log admits at its head, and the turn and step that each belongs to."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from storage import errors
 from storage.database import Queries
@@ -16,8 +17,10 @@ from storage.events import (
     TurnEnd,
     TurnStart,
 )
-from storage.session import SessionMeta
+from storage.session import Segment, SessionMeta
 from storage.state import Fold, LogState
+
+T = TypeVar("T")
 
 MAX_OPEN = 1_000
 """Open turns and open steps of a log together."""
@@ -45,26 +48,30 @@ async def visible_turns(queries: Queries, meta: SessionMeta, drafts: Sequence[Ev
     named = {draft.turn_id for draft in drafts if draft.turn_id is not None and draft.turn_id not in is_open}
     if not named:
         return set()
-    marks = {turn_mark(segment.log, turn): (segment.to, turn) for segment in meta.segments for turn in named}
-    found = set()
-    for mark, seq in await queries.turn_starts(list(marks)):
-        to, turn = marks[mark]
-        if to is None or seq < to:
-            found.add(turn)
-    return found
+    marks = {turn_mark(segment.log, turn): (segment, turn) for segment in meta.segments for turn in named}
+    return set(_visible(marks, await queries.turn_starts(list(marks))))
 
 
 async def check_steps(queries: Queries, meta: SessionMeta, admission: "Admission") -> None:
     """Raises BadInput if a step that the drafts start was started before in the same turn."""
+    if not admission.started_steps:
+        return
     marks = {
-        step_mark(segment.log, turn, step): (turn, step, place)
+        step_mark(segment.log, turn, step): (segment, (turn, step))
         for segment in meta.segments
-        for (turn, step), place in admission.started_steps.items()
+        for turn, step in admission.started_steps
     }
-    if marks:
-        for used in await queries.step_marks(list(marks)):
-            turn, step, place = marks[used]
-            raise errors.BadInput(f"{place}.stepId: {step!r} was used before in {_turn_name(turn)}")
+    for turn, step in _visible(marks, await queries.step_starts(list(marks))):
+        place = admission.started_steps[turn, step]
+        raise errors.BadInput(f"{place}.stepId: {step!r} was used before in {_turn_name(turn)}")
+
+
+def _visible(marks: Mapping[str, tuple[Segment, T]], starts: Sequence[tuple[str, int]]) -> Iterator[T]:
+    """What was started below the cut of the segment that it was found in."""
+    for mark, seq in starts:
+        segment, named = marks[mark]
+        if segment.to is None or seq < segment.to:
+            yield named
 
 
 def _turn_name(turn: str) -> str:
@@ -81,6 +88,7 @@ class Admission:
         self.at = at
         self.started_turns: dict[str, int] = {}
         self.started_steps: dict[tuple[str, str], str] = {}
+        self.step_seqs: list[int] = []
         self._fold = Fold(state)
         self._ended = set(started)
 
@@ -125,22 +133,19 @@ class Admission:
         if (turn or "", step) in self.started_steps or step in self._fold.open.get(turn or "", ()):
             raise errors.BadInput(f"{name}.stepId: {step!r} was used before in {_turn_name(turn or '')}")
         self.started_steps[turn or "", step] = name
+        self.step_seqs.append(self._fold.head)
         return _placed(draft, turn, step)
 
     def _step_end(self, draft: StepEnd, name: str) -> Event:
         step = self._required(draft.step_id, f"{name}.stepId")
-        turn = self._turn(draft, name)
-        if turn is None and draft.turn_id is None:
-            turn = self._turn_of_step(step)
+        turn = self._turn_of(draft, step, name)
         if step not in self._fold.open.get(turn or "", ()):
             raise errors.BadInput(f"{name}.stepId: step {step!r} is not open in {_turn_name(turn or '')}")
         return _placed(draft, turn, step)
 
     def _other(self, draft: Event, name: str) -> Event:
-        turn = self._turn(draft, name, late=isinstance(draft, ToolResult | RunFeedback))
         step = draft.step_id
-        if turn is None and step is not None:
-            turn = self._turn_of_step(step)
+        turn = self._turn_of(draft, step, name, late=isinstance(draft, ToolResult | RunFeedback))
         if step is None:
             open_steps = self._fold.open.get(turn or "", ())
             step = open_steps[0] if len(open_steps) == 1 else None
@@ -166,9 +171,13 @@ class Admission:
         if not late:
             raise errors.TurnEnded(f"{name}.turnId: turn {turn!r} has ended")
 
-    def _turn_of_step(self, step: str) -> str | None:
-        turns = [turn for turn, steps in self._fold.open.items() if step in steps]
-        return (turns[0] or None) if len(turns) == 1 else None
+    def _turn_of(self, draft: Event, step: str | None, name: str, late: bool = False) -> str | None:
+        """The turn of an event that names a step: where it names no turn, the one in which that step is open."""
+        turn = self._turn(draft, name, late)
+        if draft.turn_id is not None or step is None or step in self._fold.open.get(turn or "", ()):
+            return turn
+        holders = [holder for holder, steps in self._fold.open.items() if step in steps]
+        return (holders[0] or None) if len(holders) == 1 else turn
 
     def _check_hide(self, draft: SurfaceHide, name: str) -> None:
         if draft.from_seq > draft.to_seq:
@@ -177,7 +186,8 @@ class Admission:
             raise errors.BadInput(f"{name}.toSeq: {draft.to_seq} is beyond the event's own seq {self._fold.head}")
 
     def _check_open(self, name: str) -> None:
-        if len(self._fold.open) + sum(map(len, self._fold.open.values())) > MAX_OPEN:
+        turns = len(self._fold.open) - ("" in self._fold.open)
+        if turns + sum(map(len, self._fold.open.values())) > MAX_OPEN:
             raise errors.BadInput(f"{name}: more than {MAX_OPEN} turns and steps would be open at once; end some")
 
     @staticmethod

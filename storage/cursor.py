@@ -5,8 +5,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from storage import errors
+from storage import errors, text
 from storage.events import Instant
+
+LATEST = 253_402_300_800_000
+"""The end of the year 9999, in ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,10 @@ def decode(value: str | None, bound: str) -> Cursor | None:
     try:
         found, time, id, as_of = json.loads(base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)))
         cursor = Cursor(int(time), str(id), None if as_of is None else int(as_of))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise errors.BadInput("after: is not a cursor of this server") from error
+    if not (0 <= cursor.time < LATEST and 0 <= (cursor.as_of or 0) < LATEST and text.possible_id(cursor.id)):
+        raise errors.BadInput("after: is not a cursor of this server")
     if found != bound:
         raise errors.BadInput("after: is a cursor of another list (space, order and filters must stay the same)")
     return cursor

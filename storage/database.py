@@ -24,7 +24,7 @@ MAX_COMMIT_BYTES = 8 * 1024 * 1024
 class Commit(Model):
     """The events of one append, stored whole or not at all, and the state of the session's log after them.
 
-    `turns` and `steps` are the marks of what it starts, `turn_seqs` where each of `turns` starts. `at` is the
+    `turns` and `steps` are the marks of what it starts, `turn_seqs` and `step_seqs` where each starts. `at` is the
     writing server's clock in ms. `size` is the bytes of its events as JSON. `insight` is
     the slot that an insight/delivered event took, as it was.
     """
@@ -40,6 +40,7 @@ class Commit(Model):
     turns: tuple[str, ...] = ()
     turn_seqs: tuple[int, ...] = ()
     steps: tuple[str, ...] = ()
+    step_seqs: tuple[int, ...] = ()
     open: tuple[OpenTurn, ...] = ()
     totals: Totals = Totals()
     key: str | None = None
@@ -169,8 +170,8 @@ class Queries(Protocol):
         """(mark, seq) of each of these turn marks that a commit starts."""
         ...
 
-    async def step_marks(self, marks: Collection[str]) -> set[str]:
-        """Which of these step marks a commit starts."""
+    async def step_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
+        """(mark, seq) of each of these step marks that a commit starts."""
         ...
 
     async def holders(self, log: str) -> Holders: ...
@@ -209,8 +210,8 @@ class Transaction(Queries, Protocol):
         ...
 
     async def change_node(self, node: NodeDocument, changes: dict[str, Any]) -> NodeDocument: ...
-    async def change_ancestors(self, nodes: Sequence[NodeDocument]) -> None:
-        """Writes the ancestors of each of these nodes as given."""
+    async def change_places(self, nodes: Sequence[NodeDocument]) -> None:
+        """Writes `ancestors` and `moved_at_head` of each of these nodes as given, and nothing else of them."""
         ...
 
     async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots: ...

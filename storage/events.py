@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from storage import text
 
-Text = Annotated[str, AfterValidator(text.clean)]
+Text = Annotated[str, BeforeValidator(text.clean_any)]
 JsonText = Annotated[str, Field(json_schema_extra={"json": True})]
 """A JSON value as its text."""
 Instant = int
@@ -23,7 +23,7 @@ Timestamp = Annotated[int, Field(ge=-62_135_596_800_000, le=253_402_300_799_999)
 Measure = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Seq = Annotated[int, Field(ge=0, lt=2**31)]
-Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(text.clean)]
+Identifier = Annotated[str, BeforeValidator(text.clean_any), Field(min_length=1, max_length=256)]
 
 
 class RunStatus(StrEnum):

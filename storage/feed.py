@@ -40,15 +40,24 @@ class Feed:
         self._connected = asyncio.Event()
         database.watch(self._committed)
 
-    async def subscribe(self, space: str, id: str | None = None) -> Subscription:
-        """Registers a reader, once the changes of other processes are being followed."""
+    @contextlib.asynccontextmanager
+    async def registered(self, space: str, id: str | None = None) -> AsyncGenerator[Subscription, None]:
+        """Registers a reader, once the changes of other processes are being followed.
+
+        Forgets it again if what comes before its first read is refused. Raises Unavailable.
+        """
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen())
         try:
             await asyncio.wait_for(self._connected.wait(), CONNECT_SECONDS)
         except TimeoutError as error:
             raise errors.Unavailable("the database's changes can't be followed now; try again") from error
-        return self.hub.subscribe(space, id)
+        subscription = self.hub.subscribe(space, id)
+        try:
+            yield subscription
+        except BaseException:
+            self.hub.unsubscribe(subscription)
+            raise
 
     @property
     def alive(self) -> bool:
@@ -68,12 +77,12 @@ class Feed:
 
         Ends when the session is deleted. Raises NotFound or BadInput at once.
         """
-        subscription = await self.subscribe(space, id)
-        meta = await self.database.read(lambda queries: queries.session(space, id))
-        if meta is None:
-            raise errors.NotFound(f"sessionId: no session {id!r}")
-        start = check_from_seq(meta, from_seq, "fromSeq")
-        return self._tail(subscription, meta, start)
+        async with self.registered(space, id) as subscription:
+            meta = await self.database.read(lambda queries: queries.session(space, id))
+            if meta is None:
+                raise errors.NotFound(f"sessionId: no session {id!r}")
+            start = check_from_seq(meta, from_seq, "fromSeq")
+            return self._tail(subscription, meta, start)
 
     async def _tail(self, subscription: Subscription, meta: SessionMeta, seq: int) -> AsyncGenerator[Event, None]:
         target = meta.head - 1
@@ -167,6 +176,9 @@ class Feed:
                     self.hub.publish(wakes)
             except errors.Unavailable as error:
                 logger.warning("changes of other processes can't be followed now: %s", error)
+            except Exception:
+                # Whatever it was, without this task no subscriber hears of other processes any more.
+                logger.exception("following the changes of other processes failed")
             self._connected.clear()
             await asyncio.sleep(delay)
             delay = min(delay * 2, LAST_RETRY_SECONDS)

@@ -118,5 +118,6 @@ async def forest_changes(
     """A snapshot, then deltas. Raises NotFound or BadInput at once."""
     if max_depth is not None and max_depth < 0:
         raise errors.BadInput(f"maxDepth: must not be negative, is {max_depth}")
-    tail = ForestTail(feed, await feed.subscribe(space), root_id, max_depth, status)
-    return tail.changes(await tail.snapshot())
+    async with feed.registered(space) as subscription:
+        tail = ForestTail(feed, subscription, root_id, max_depth, status)
+        return tail.changes(await tail.snapshot())

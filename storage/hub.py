@@ -13,23 +13,21 @@ from storage.database import Wake
 
 @dataclass(slots=True)
 class Pending:
-    """What was reported of one session since the last look. Its new commits hold seqs `first` to `last`."""
+    """What was reported of one session since the last look. Its new commits reach to seq `last`."""
 
     log: bool = False
     session: bool = False
     node: bool = False
     slots: bool = False
-    first: int | None = None
     last: int = -1
 
     def add(self, wake: Wake) -> None:
-        """Joins a wake-up. After a change of place only commits that come later count."""
+        """Joins a wake-up."""
         if wake.kind == "log":
             self.log = True
-            self.first = wake.first if self.first is None else min(self.first, wake.first)
             self.last = max(self.last, wake.last)
         elif wake.kind == "node":
-            self.node, self.first = True, None
+            self.node = True
         elif wake.kind == "slots":
             self.slots = True
         else:
@@ -87,17 +85,21 @@ class Hub:
     def subscribe(self, space: str, id: str | None = None) -> Subscription:
         """Registers a reader of one session, or of all of the space."""
         subscription = Subscription(space, id)
+        # Made before the set's own reference, it is called after it, and finds the set without the subscription.
+        weakref.finalize(subscription, self._tidy, (space, id)).atexit = False
         self._subscriptions.setdefault((space, id), weakref.WeakSet()).add(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Forgets a reader."""
         key = (subscription.space, subscription.id)
-        group = self._subscriptions.get(key)
-        if group is not None:
+        if (group := self._subscriptions.get(key)) is not None:
             group.discard(subscription)
-            if not group:
-                del self._subscriptions[key]
+        self._tidy(key)
+
+    def _tidy(self, key: tuple[str, str | None]) -> None:
+        if key in self._subscriptions and not self._subscriptions[key]:
+            del self._subscriptions[key]
 
     def listens(self, space: str, id: str) -> bool:
         """Whether anybody waits for this session."""

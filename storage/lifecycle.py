@@ -1,7 +1,7 @@
 """Making and deleting sessions: the only operations that touch log, slots and topology together."""
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from storage import errors, log, text, topology
@@ -67,6 +67,7 @@ class _Place:
 
 async def create(tx: Transaction, space: str, new: NewSession) -> SessionMeta:
     """Makes an empty session with its node and slots. Raises DuplicateId, NotFound, BadInput, IdempotencyMismatch."""
+    new = replace(new, label=_clean(new.label), workflow_mode=_clean(new.workflow_mode), key=_key(new.key))
     digest = _digest("create", new)
     if (made := await _made_before(tx, space, new.key, digest)) is not None:
         return made
@@ -87,7 +88,7 @@ async def create(tx: Transaction, space: str, new: NewSession) -> SessionMeta:
         created_at=place.now,
         updated_at=place.now,
         creation_key=new.key,
-        creation_digest=digest if new.key is not None else None,
+        creation_digest=digest,
         segments=(Segment(log=uuid.uuid4().hex),),
     )
     config = new.config and SessionConfig(**new.config.model_dump(exclude_none=True))
@@ -101,6 +102,7 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
 
     Raises NotFound, BadInput (a cut outside 0 to head), DuplicateId, IdempotencyMismatch; leaves nothing behind then.
     """
+    wanted = replace(wanted, label=_clean(wanted.label), prompt=_clean(wanted.prompt), key=_key(wanted.key))
     digest = _digest("fork", wanted)
     if (made := await _made_before(tx, space, wanted.key, digest)) is not None:
         return made
@@ -128,7 +130,7 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
         updated_at=place.now,
         last_event_at=place.now if cut or wanted.prompt is not None else None,
         creation_key=wanted.key,
-        creation_digest=digest if wanted.key is not None else None,
+        creation_digest=digest,
         segments=log.cut(source, cut, uuid.uuid4().hex),
         inherited=state.totals,
         behind=cut > 0,
@@ -197,16 +199,28 @@ def check_config(config: SessionConfig | None) -> None:
         check_document(text.to_json(config.given(), "config"), "config")
 
 
-def _digest(kind: str, given: NewSession | Fork) -> str:
-    content: dict[str, Any] = {name: getattr(given, name) for name in given.__slots__ if name != "config"}
+def _clean(value: str | None) -> str | None:
+    return None if value is None else text.clean(value)
+
+
+def _key(value: str | None) -> str | None:
+    return None if value is None else text.identifier(value, "idempotencyKey")
+
+
+def _digest(kind: str, given: NewSession | Fork) -> str | None:
+    """Only an input with a key is ever compared. It may name ids that can't be, which are refused later."""
+    if given.key is None:
+        return None
+    content: dict[str, Any] = {
+        name: text.clean_any(getattr(given, name)) for name in given.__slots__ if name != "config"
+    }
     content["config"] = given.config.model_dump(exclude_unset=True) if given.config else None
     return log.digest_of(kind, content)
 
 
-async def _made_before(tx: Transaction, space: str, key: str | None, digest: str) -> SessionMeta | None:
+async def _made_before(tx: Transaction, space: str, key: str | None, digest: str | None) -> SessionMeta | None:
     if key is None:
         return None
-    text.identifier(key, "idempotencyKey")
     made = await tx.session_by_key(space, key)
     if made is not None and made.creation_digest != digest:
         raise errors.IdempotencyMismatch(f"idempotencyKey: {key!r} was used before, with other input")
@@ -269,4 +283,6 @@ async def _insert(
     )
     await tx.insert_session(meta)
     await tx.insert_node(node)
-    await tx.insert_slots(Slots(space=meta.space, id=meta.id, created_at=meta.created_at, system_prompt=slot))
+    await tx.insert_slots(
+        Slots(space=meta.space, id=meta.id, log=meta.log, created_at=meta.created_at, system_prompt=slot)
+    )

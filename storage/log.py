@@ -161,6 +161,7 @@ def build_commit(
         turns=tuple(turn_mark(meta.log, turn) for turn in admission.started_turns),
         turn_seqs=tuple(admission.started_turns.values()),
         steps=tuple(step_mark(meta.log, turn, step) for turn, step in admission.started_steps),
+        step_seqs=tuple(admission.step_seqs),
         open=state.open,
         totals=state.totals,
         key=None if key is None else f"{meta.log}/{key}",

@@ -42,17 +42,25 @@ class Direct:
 
 
 class Within:
-    """All operations are parts of one transaction. `released` are the logs to collect after it."""
+    """All operations are parts of one transaction. `released` are the logs to collect after it.
+
+    `refused` is the first operation's error: it may have written before, so nothing of the transaction can stand.
+    """
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self.released: list[str] = []
+        self.refused: Exception | None = None
 
     async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
         return await query(self._transaction)
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
-        return await work(self._transaction)
+        try:
+            return await work(self._transaction)
+        except Exception as error:
+            self.refused = self.refused or error
+            raise
 
     async def release(self, logs: Collection[str]) -> None:
         self.released.extend(logs)

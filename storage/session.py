@@ -57,10 +57,14 @@ class Slot(Model):
 
 
 class Slots(Model):
-    """The slots of one session. `created_at` is the session's, so that a page of sessions is a range of slots too."""
+    """The slots of one session. `created_at` is the session's, so that a page of sessions is a range of slots too.
+
+    `log` tells sessions apart that were made one after the other under the same id.
+    """
 
     space: str
     id: str
+    log: str
     created_at: Instant
     system_prompt: Slot | None = None
     insight: Slot | None = None

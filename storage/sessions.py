@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from storage import errors, log, slots, text
@@ -119,6 +119,7 @@ class SessionStorage:
     ) -> SessionPage | None:
         """One page of sessions; None when the node to look under is unknown."""
         check_count(first, MAX_PAGE, "first")
+        selection = _clean(selection)
         bound = binding("sessions", space, order, selection)
         cursor = decode(after, bound)
 
@@ -133,7 +134,7 @@ class SessionStorage:
 
     async def count(self, space: str, selection: Selection) -> int:
         """How many sessions there are of that selection."""
-        return await self._scope.read(lambda queries: queries.count_sessions(space, selection))
+        return await self._scope.read(lambda queries: queries.count_sessions(space, _clean(selection)))
 
     async def digests(self, space: str, selection: Selection, first: int, after: str | None) -> DigestPage | None:
         """One page of digests, of up to 16 MiB but at least one; None when the node to look under is unknown."""
@@ -189,8 +190,7 @@ class SessionStorage:
         key: str | None = None,
     ) -> Appended:
         """Writes events at the log's head, all or none, as `storage.log.append`."""
-        if key is not None:
-            text.identifier(key, "idempotencyKey")
+        key = None if key is None else text.identifier(key, "idempotencyKey")
         return await self._scope.transact(
             lambda tx: log.append(tx, space, id, drafts, expected_head=expected_head, key=key),
             queue=[queue_of(space, id)],
@@ -223,6 +223,7 @@ class SessionStorage:
             if changes["label"] is None:
                 raise errors.BadInput("label: can't be null")
             changes["label"] = check_label(changes["label"])
+        changes = {name: text.clean_any(value) for name, value in changes.items()}
         check_document(changes.get("metadata"), "metadata")
         return await self._change(space, id, changes)
 
@@ -276,13 +277,16 @@ class SessionStorage:
         self, space: str, id: str, version: int | None, turn_id: str | None, key: str | None
     ) -> Consumed:
         """Takes the insight and records it in the log, in one transaction; a retry with the key gets the same one."""
-        if key is not None:
-            text.identifier(key, "idempotencyKey")
-        if turn_id is not None:
-            text.identifier(turn_id, "turnId")
+        key = None if key is None else text.identifier(key, "idempotencyKey")
+        turn_id = None if turn_id is None else text.identifier(turn_id, "turnId")
         return await self._scope.transact(
             lambda tx: slots.consume_insight(tx, space, id, version, turn_id, key), queue=[queue_of(space, id)]
         )
+
+
+def _clean(selection: Selection) -> Selection:
+    wanted = selection.label_contains
+    return selection if wanted is None else replace(selection, label_contains=text.clean(wanted))
 
 
 def _digest(meta: SessionMeta, found: Slots | None) -> Digest:

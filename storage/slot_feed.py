@@ -30,7 +30,7 @@ class SlotTail:
         self._subscription = subscription
         self._root_id = root_id
         self._names = names
-        self._known: dict[tuple[str, SlotName], tuple[int, bool]] = {}
+        self._known: dict[tuple[str, SlotName], tuple[str, int, bool]] = {}
 
     async def register(self) -> None:
         """Takes the versions that count as known. Raises NotFound for an unknown session or root."""
@@ -44,7 +44,7 @@ class SlotTail:
 
         for slots in await self._feed.database.read(query):
             for name in SlotName:
-                self._known[slots.id, name] = _mark(slots.named(name))
+                self._known[slots.id, name] = _mark(slots, name)
 
     async def changes(self) -> AsyncGenerator[SlotChange, None]:
         """Changes from the registration on. Ends when the session or the root is deleted."""
@@ -76,11 +76,7 @@ class SlotTail:
         marks = await self._feed.read(self._subscription, lambda queries: queries.slot_marks(space, id))
         there = {slots.id for slots in marks}
         gone = {id for id, _ in self._known if id not in there}
-        return gone | {
-            slots.id
-            for slots in marks
-            if any(self._known.get((slots.id, name), (0, False)) != _mark(slots.named(name)) for name in SlotName)
-        }
+        return gone | {slots.id for slots in marks if any(self._changed(slots, name) for name in SlotName)}
 
     async def _read(self, ids: set[str]) -> tuple[dict[str, NodeDocument], dict[str, Slots]]:
         space = self._subscription.space
@@ -93,19 +89,26 @@ class SlotTail:
     def _new(self, slots: Slots, node: NodeDocument) -> list[SlotChange]:
         changes = []
         for name in SlotName:
-            slot = slots.named(name)
-            if self._known.get((slots.id, name), (0, False)) != _mark(slot):
-                self._known[slots.id, name] = _mark(slot)
-                if name in self._names and self._in_scope(node):
-                    changes.append(SlotChange(slots.id, name, present(slot)))
+            changed = self._changed(slots, name)
+            self._known[slots.id, name] = _mark(slots, name)
+            if changed and name in self._names and self._in_scope(node):
+                changes.append(SlotChange(slots.id, name, present(slots.named(name))))
         return changes
+
+    def _changed(self, slots: Slots, name: SlotName) -> bool:
+        known, now = self._known.get((slots.id, name)), _mark(slots, name)
+        if known is None or known[0] != now[0]:
+            return slots.named(name) is not None
+        return known != now
 
     def _in_scope(self, node: NodeDocument) -> bool:
         return self._root_id is None or node.id == self._root_id or self._root_id in node.ancestors
 
 
-def _mark(slot: Slot | None) -> tuple[int, bool]:
-    return (slot.version, slot.cleared) if slot is not None else (0, False)
+def _mark(slots: Slots, name: SlotName) -> tuple[str, int, bool]:
+    """What tells a slot's states apart: a session made anew under the same id begins with version 1 again."""
+    slot = slots.named(name)
+    return (slots.log, slot.version, slot.cleared) if slot is not None else (slots.log, 0, False)
 
 
 async def slot_changes(
@@ -117,6 +120,7 @@ async def slot_changes(
     """
     if session_id is not None and root_id is not None:
         raise errors.BadInput("sessionId and rootId: give one of them")
-    tail = SlotTail(feed, await feed.subscribe(space, session_id), root_id, names)
-    await tail.register()
-    return tail.changes()
+    async with feed.registered(space, session_id) as subscription:
+        tail = SlotTail(feed, subscription, root_id, names)
+        await tail.register()
+        return tail.changes()

@@ -89,7 +89,7 @@ async def load(tx: Transaction, space: str, id: str) -> tuple[SessionMeta, Slots
 
 def empty(meta: SessionMeta) -> Slots:
     """The slots of a session to which nothing was written."""
-    return Slots(space=meta.space, id=meta.id, created_at=meta.created_at)
+    return Slots(space=meta.space, id=meta.id, log=meta.log, created_at=meta.created_at)
 
 
 async def store(tx: Transaction, meta: SessionMeta, slots: Slots, write: SlotWrite) -> tuple[Slots, SessionMeta]:

@@ -122,10 +122,11 @@ class SpaceTail:
         if place is not None and place.log == meta.log:
             change.last = max(change.last, meta.head - 1)
             return
+        # Known and not in scope before: it was moved in. Else it is new, and all that it has of its own is told.
         start = meta.own_start
-        if id in self._outside:
-            start = meta.head if change.first is None else min(meta.head, change.first)
-            self._outside.discard(id)
+        if id in self._outside and node.moved_at_head is not None:
+            start = max(start, node.moved_at_head)
+        self._outside.discard(id)
         self._places[id] = _Place(meta.log, start)
         change.last = max(change.last, meta.head - 1)
 
@@ -154,6 +155,7 @@ async def space_events(
 
     Raises NotFound or BadInput at once.
     """
-    tail = SpaceTail(feed, await feed.subscribe(space), root_id)
-    await tail.register(positions)
-    return tail.events()
+    async with feed.registered(space) as subscription:
+        tail = SpaceTail(feed, subscription, root_id)
+        await tail.register(positions)
+        return tail.events()

@@ -30,7 +30,7 @@ class Store(Unit):
         self.feed = Feed(database)
 
     async def transaction(self, work: Callable[[Unit], Awaitable[T]]) -> T:
-        """Runs several operations as one: all of them, or nothing when `work` raises.
+        """Runs several operations as one: all of them, or nothing when `work` raises or one of them was refused.
 
         It may be started over on a collision, so it must not have effects outside, nor await anything but the
         operations of the unit that it is given.
@@ -40,7 +40,10 @@ class Store(Unit):
         async def whole(tx: Transaction) -> T:
             nonlocal scope
             scope = Within(tx)
-            return await work(Unit(scope))
+            result = await work(Unit(scope))
+            if scope.refused is not None:
+                raise scope.refused
+            return result
 
         result = await self._direct.transact(whole)
         await self._direct.release(scope.released)

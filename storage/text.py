@@ -21,6 +21,11 @@ def clean(value: str) -> str:
     return value if value.isascii() else LONE_SURROGATE.sub("\ufffd", value)
 
 
+def clean_any(value: object) -> object:
+    """The value, clean if it is text."""
+    return clean(value) if isinstance(value, str) else value
+
+
 def to_json(value: object, place: str) -> str:
     """JSON text of a decoded JSON value: key order, floats and integers of up to 64 bits kept exactly.
 
@@ -82,6 +87,11 @@ def identifier(value: str, place: str) -> str:
     if not 1 <= len(value) <= 256:
         raise errors.BadInput(f"{place}: must have 1 to 256 characters, has {len(value)}")
     return clean(value)
+
+
+def possible_id(value: str) -> bool:
+    """Whether a session could have this id. What could not is unknown, and need not be looked for."""
+    return value.isascii()
 
 
 def session_id(value: str, place: str) -> str:

@@ -13,7 +13,10 @@ MAX_MOVE = 10_000
 
 
 class NodeDocument(Model):
-    """A node as stored. `ancestors` nearest first; `next_index` counts the children ever made or moved here."""
+    """A node as stored. `ancestors` nearest first; `next_index` counts the children ever made or moved here.
+
+    `moved_at_head` is the session's head when the node last got other ancestors.
+    """
 
     space: str
     id: str
@@ -26,6 +29,7 @@ class NodeDocument(Model):
     source_session_id: str | None = None
     fork_seq: int | None = None
     config: SessionConfig | None = None
+    moved_at_head: int | None = None
     updated_at: Instant = 0
 
 

@@ -1,6 +1,6 @@
 """SessionTree: the forest of a space, without a word about what the sessions say."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from storage import errors, lifecycle, topology
@@ -115,7 +115,10 @@ class SessionTree:
         """Nodes by id; unknown ids are left out."""
 
         async def query(queries: Queries) -> list[TopologyNode]:
-            return await _joined(queries, space, list((await queries.nodes(space, ids)).values()))
+            found = await queries.nodes(space, ids)
+            parents = {node.parent_id for node in found.values() if node.parent_id is not None}
+            there = await queries.nodes(space, parents - found.keys()) if parents - found.keys() else {}
+            return await _joined(queries, space, [_shown(node, {**there, **found}) for node in found.values()])
 
         return {node.id: node for node in await self._scope.read(query)}
 
@@ -166,10 +169,11 @@ async def read_forest(
 ) -> Forest | None:
     """The forest as of one reading."""
     ordered = topology.depth_first(await queries.subtree(space, root_id))
-    if root_id is None:
-        ordered = topology.rooted(ordered)
-    elif not ordered:
+    if root_id is not None and not ordered:
         return None
+    above = ordered[0].parent_id if root_id is not None else None
+    if above is None or await queries.node(space, above) is None:
+        ordered = topology.rooted(ordered)
     metas = {meta.id: meta for meta in await queries.sessions_in(space, root_id)}
     nodes = [TopologyNode(node, metas[node.id]) for node in ordered if node.id in metas]
     if status is not None:
@@ -181,6 +185,13 @@ async def read_forest(
     roots = [node.id for node in nodes if node.id == root_id or (root_id is None and node.depth == 0)]
     refs = [(node.id, target) for node in nodes for target in node.document.refs if target in shown]
     return Forest(roots, nodes, refs)
+
+
+def _shown(node: NodeDocument, there: Mapping[str, NodeDocument]) -> NodeDocument:
+    """The node; as a root if its parent is missing."""
+    if node.parent_id is None or node.parent_id in there:
+        return node
+    return node.model_copy(update={"parent_id": None, "ancestors": ()})
 
 
 async def _joined(queries: Queries, space: str, documents: Sequence[NodeDocument]) -> list[TopologyNode]:
@@ -206,15 +217,20 @@ async def _move(tx: Transaction, space: str, node: NodeDocument, parent: NodeDoc
     if node.parent_id is not None and (old := await tx.node(space, node.parent_id)) is not None:
         await tx.change_node(old, {"child_count": old.child_count - 1})
     place = await lifecycle.take_place(tx, space, parent.id if parent else None)
-    ancestors = place.ancestors
-    moved = {"parent_id": parent.id if parent else None, "index": place.index, "ancestors": ancestors}
+    heads = {head.id: head.head for head in await tx.heads(space, node.id)}
+    moved = {
+        "parent_id": parent.id if parent else None,
+        "index": place.index,
+        "ancestors": place.ancestors,
+        "moved_at_head": heads.get(node.id),
+    }
     await tx.change_node(node, moved)
-    await tx.change_ancestors(
-        [
-            member.model_copy(
-                update={"ancestors": (*member.ancestors[: member.ancestors.index(node.id) + 1], *ancestors)}
-            )
-            for member in subtree
-            if member.id != node.id
-        ]
+    await tx.change_places(
+        [_below(member, node.id, place.ancestors, heads) for member in subtree if member.id != node.id]
     )
+
+
+def _below(member: NodeDocument, moved: str, ancestors: tuple[str, ...], heads: Mapping[str, int]) -> NodeDocument:
+    """A node of a moved subtree in its new place."""
+    own = member.ancestors[: member.ancestors.index(moved) + 1]
+    return member.model_copy(update={"ancestors": (*own, *ancestors), "moved_at_head": heads.get(member.id)})

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from storage import text
 from storage.database import Commit, Head, Holders
 from storage.events import WIRE_TYPES, Instant
 from storage.session import Selection, SessionMeta, SessionOrder, Slots
@@ -18,6 +19,7 @@ WITH RECURSIVE subtree (id) AS (
 )
 """
 IN_IDS = "IN (SELECT value FROM json_each(:ids))"
+MARKS_AT_ONCE = 1_000
 
 
 def mask(types: Iterable[str]) -> int:
@@ -25,9 +27,12 @@ def mask(types: Iterable[str]) -> int:
     return sum(1 << WIRE_TYPES.index(name) for name in set(types))
 
 
-def listed(values: Iterable[str]) -> str:
-    """Values as the JSON array that `json_each` reads; one bound parameter however many there are."""
-    return orjson.dumps(list(values)).decode()
+def listed(ids: Iterable[str]) -> str:
+    """Session ids as the JSON array that `json_each` reads: one parameter however many there are.
+
+    Left out are texts that can't be ids.
+    """
+    return orjson.dumps([id for id in ids if text.SESSION_ID.match(id)]).decode()
 
 
 class SqliteQueries:
@@ -40,6 +45,9 @@ class SqliteQueries:
         return self._connection.execute(sql, values)
 
     def _document(self, sql: str, **values: Any) -> str | None:
+        """The one document asked for; None also for an id that can't be one."""
+        if not text.possible_id(values.get("id", "")):
+            return None
         row = self._connection.execute(sql, values).fetchone()
         return None if row is None else row[0]
 
@@ -176,10 +184,19 @@ class SqliteQueries:
         return None if found is None else Commit.model_validate_json(found)
 
     async def turn_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
-        return self._rows(f"SELECT mark, seq FROM starts WHERE mark {IN_IDS}", ids=listed(marks)).fetchall()
+        return self._starts("turn", list(marks))
 
-    async def step_marks(self, marks: Collection[str]) -> set[str]:
-        return {mark for mark, _ in await self.turn_starts(marks)}
+    async def step_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
+        return self._starts("step", list(marks))
+
+    def _starts(self, kind: str, marks: Sequence[str]) -> list[tuple[str, int]]:
+        # Marks hold what writers call their turns, NUL included, and json_each reads no further than that.
+        found: list[tuple[str, int]] = []
+        for start in range(0, len(marks), MARKS_AT_ONCE):
+            part = marks[start : start + MARKS_AT_ONCE]
+            sql = f"SELECT mark, seq FROM starts WHERE kind = ? AND mark IN ({','.join('?' * len(part))})"
+            found += self._connection.execute(sql, [kind, *part])
+        return found
 
     async def holders(self, log: str) -> Holders:
         rows = self._rows("SELECT upto FROM segments WHERE log = :log", log=log).fetchall()
@@ -206,7 +223,7 @@ def _bounded(rows: Iterable[tuple[str]], max_bytes: int | None) -> list[Slots]:
     left = max_bytes
     for (doc,) in rows:
         if left is not None:
-            left -= len(doc)
+            left -= len(doc) if doc.isascii() else len(doc.encode())
             if left < 0 and found:
                 break
         found.append(Slots.model_validate_json(doc))
@@ -231,5 +248,5 @@ def _conditions(space: str, selection: Selection) -> tuple[str, str, dict[str, A
     if selection.under is not None:
         prefix = SUBTREE
         where.append("id IN (SELECT id FROM subtree)")
-        values["root"] = selection.under
+        values["root"] = selection.under if text.possible_id(selection.under) else ""
     return prefix, " AND ".join(where), values

@@ -48,7 +48,9 @@ CREATE TABLE commits (
 CREATE UNIQUE INDEX commits_first ON commits (log, first);
 CREATE UNIQUE INDEX commits_key ON commits (idempotency_key) WHERE idempotency_key IS NOT NULL;
 
-CREATE TABLE starts (mark TEXT PRIMARY KEY, log TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE starts (
+    kind TEXT NOT NULL, mark TEXT NOT NULL, log TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (kind, mark)
+) WITHOUT ROWID;
 CREATE INDEX starts_log ON starts (log, seq);
 
 CREATE TABLE slots (

@@ -32,12 +32,12 @@ class SqliteTransaction(SqliteQueries):
         self.wakes: list[Wake] = []
         self.commits_made: list[Commit] = []
         self.changed: dict[tuple[str, str], SessionMeta | None] = {}
+        self.written = False
         self._known = known
 
-    @property
-    def written(self) -> bool:
-        """Every write is followed by a wake-up."""
-        return bool(self.wakes or self.commits_made)
+    def _write(self, sql: str, **values: Any) -> sqlite3.Cursor:
+        self.written = True
+        return self._connection.execute(sql, values)
 
     async def session(self, space: str, id: str) -> SessionMeta | None:
         key = (space, id)
@@ -47,12 +47,12 @@ class SqliteTransaction(SqliteQueries):
 
     async def next_root(self, space: str) -> tuple[int, Instant]:
         sql = "INSERT INTO spaces VALUES (:space, 1) ON CONFLICT DO UPDATE SET roots = roots + 1 RETURNING roots"
-        count: int = self._rows(sql, space=space).fetchone()[0]
+        count: int = self._write(sql, space=space).fetchone()[0]
         return count - 1, self.now
 
     async def insert_session(self, meta: SessionMeta) -> None:
         try:
-            cursor = self._rows(
+            cursor = self._write(
                 """INSERT INTO sessions (space, id, created_at, updated_at, last_event_at, status, behind, label,
                 head, log, own_start, creation_key, doc) VALUES (:space, :id, :created_at, :updated_at,
                 :last_event_at, :status, :behind, :label, :head, :log, :own_start, :creation_key, :doc)""",
@@ -73,16 +73,16 @@ class SqliteTransaction(SqliteQueries):
 
     async def insert_node(self, node: NodeDocument) -> None:
         sql = "INSERT INTO nodes (space, id, parent, place, doc) VALUES (:space, :id, :parent, :place, :doc)"
-        self._rows(sql, **_node_columns(node))
+        self._write(sql, **_node_columns(node))
         self._wake("node", node.space, node.id)
 
     async def insert_slots(self, slots: Slots) -> None:
         sql = "INSERT INTO slots (space, id, created_at, doc) VALUES (:space, :id, :created_at, :doc)"
-        self._rows(sql, space=slots.space, id=slots.id, created_at=slots.created_at, doc=document(slots))
+        self._write(sql, space=slots.space, id=slots.id, created_at=slots.created_at, doc=document(slots))
         self._wake("slots", slots.space, slots.id)
 
     async def insert_commit(self, commit: Commit) -> None:
-        self._rows(
+        self._write(
             """INSERT INTO commits (log, first, last, types, size, idempotency_key, space, session, doc)
             VALUES (:log, :first, :last, :types, :size, :key, :space, :session, :doc)""",
             log=commit.log,
@@ -95,10 +95,14 @@ class SqliteTransaction(SqliteQueries):
             session=commit.session,
             doc=document(commit),
         )
-        marks = [*zip(commit.turns, commit.turn_seqs, strict=True), *((step, commit.first) for step in commit.steps)]
+        turns, steps = (
+            zip(commit.turns, commit.turn_seqs, strict=True),
+            zip(commit.steps, commit.step_seqs, strict=True),
+        )
+        marks = [("turn", mark, commit.log, seq) for mark, seq in turns]
+        marks += [("step", mark, commit.log, seq) for mark, seq in steps]
         if marks:
-            rows = [(mark, commit.log, seq) for mark, seq in marks]
-            self._connection.executemany("INSERT INTO starts VALUES (?, ?, ?)", rows)
+            self._connection.executemany("INSERT INTO starts VALUES (?, ?, ?, ?)", marks)
         self.commits_made.append(commit)
         self.wakes.append(Wake("log", commit.space, commit.session, commit.log, commit.first, commit.last))
 
@@ -107,7 +111,7 @@ class SqliteTransaction(SqliteQueries):
     ) -> SessionMeta:
         times = {"updated_at": self.now, "last_event_at": self.now} if appended else {"updated_at": self.now}
         changed = meta.model_copy(update={**changes, **times})
-        self._rows(
+        self._write(
             """UPDATE sessions SET updated_at = :updated_at, last_event_at = :last_event_at, status = :status,
             behind = :behind, label = :label, head = :head, doc = :doc WHERE space = :space AND id = :id""",
             **_session_columns(changed),
@@ -123,17 +127,19 @@ class SqliteTransaction(SqliteQueries):
     async def change_node(self, node: NodeDocument, changes: dict[str, Any]) -> NodeDocument:
         changed = node.model_copy(update={**changes, "updated_at": self.now})
         sql = "UPDATE nodes SET parent = :parent, place = :place, doc = :doc WHERE space = :space AND id = :id"
-        self._rows(sql, **_node_columns(changed))
+        self._write(sql, **_node_columns(changed))
         if changed.refs != node.refs:
-            self._rows("DELETE FROM refs WHERE space = :space AND source = :id", space=node.space, id=node.id)
+            self._write("DELETE FROM refs WHERE space = :space AND source = :id", space=node.space, id=node.id)
             rows = [(node.space, target, node.id) for target in changed.refs]
             self._connection.executemany("INSERT INTO refs VALUES (?, ?, ?)", rows)
         self._wake("node", node.space, node.id)
         return changed
 
-    async def change_ancestors(self, nodes: Sequence[NodeDocument]) -> None:
+    async def change_places(self, nodes: Sequence[NodeDocument]) -> None:
+        current = await self.nodes(nodes[0].space, [node.id for node in nodes]) if nodes else {}
         for node in nodes:
-            await self.change_node(node, {})
+            place = {"ancestors": node.ancestors, "moved_at_head": node.moved_at_head}
+            await self.change_node(current[node.id], place)
 
     async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots:
         timed = {
@@ -142,30 +148,30 @@ class SqliteTransaction(SqliteQueries):
         }
         changed = slots.model_copy(update=timed)
         sql = "UPDATE slots SET doc = :doc WHERE space = :space AND id = :id"
-        self._rows(sql, space=slots.space, id=slots.id, doc=document(changed))
+        self._write(sql, space=slots.space, id=slots.id, doc=document(changed))
         self._wake("slots", slots.space, slots.id)
         return changed
 
     async def delete(self, space: str, ids: Collection[str]) -> None:
         for id in ids:
-            self._rows(
+            self._write(
                 "DELETE FROM segments WHERE session = (SELECT key FROM sessions WHERE space = :space AND id = :id)",
                 space=space,
                 id=id,
             )
-            self._rows("DELETE FROM refs WHERE space = :space AND source = :id", space=space, id=id)
+            self._write("DELETE FROM refs WHERE space = :space AND source = :id", space=space, id=id)
             for table in ("sessions", "nodes", "slots"):
-                self._rows(f"DELETE FROM {table} WHERE space = :space AND id = :id", space=space, id=id)
+                self._write(f"DELETE FROM {table} WHERE space = :space AND id = :id", space=space, id=id)
             self.changed[space, id] = None
             self._wake("session", space, id)
             self._wake("node", space, id)
 
     def drop_commits(self, log: str, cut: int, limit: int) -> int:
         """Deletes up to `limit` commits of a log with first >= cut; how many."""
-        self._rows("DELETE FROM starts WHERE log = :log AND seq >= :cut", log=log, cut=cut)
+        self._write("DELETE FROM starts WHERE log = :log AND seq >= :cut", log=log, cut=cut)
         sql = """DELETE FROM commits WHERE key IN
             (SELECT key FROM commits WHERE log = :log AND first >= :cut LIMIT :limit)"""
-        return self._rows(sql, log=log, cut=cut, limit=limit).rowcount
+        return self._write(sql, log=log, cut=cut, limit=limit).rowcount
 
     def _wake(self, kind: str, space: str, id: str) -> None:
         self.wakes.append(Wake(kind, space, id))

@@ -75,6 +75,7 @@ class Writer:
 
     async def close(self) -> None:
         """Finishes what is waiting, then closes the file."""
+        self._hand_over()
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
         self._connection.close()

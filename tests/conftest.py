@@ -1,0 +1,151 @@
+"""The two stores that tests run on: an SQLite file of the test's own, and a database of a MongoDB server."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pymongo
+import pytest
+from pymongo.errors import PyMongoError
+
+from storage.mongo.client import open_url
+from storage.sqlite.database import open_file
+from storage.store import Store
+
+OUTSIDE_URL = os.environ.get("SAPWOOD_TEST_MONGODB_URL")
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+
+OpenStore = Callable[[], Awaitable[Store]]
+
+
+class MongoServer:
+    """A SecantusDB process on a data folder and a port of its own, which it keeps over restarts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Of the server, without a database."""
+        return f"mongodb://127.0.0.1:{self._port}/"
+
+    def start(self) -> None:
+        """Starts the process and returns once it answers a ping."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        command = Path(sys.executable).with_name("secantusd-py")
+        arguments = ["--host", "127.0.0.1", "--port", str(self._port), "--storage-path", str(self._folder / "data")]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [command, *arguments, "--sync-on-commit"], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"SecantusDB did not start: {(self._folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        with pymongo.MongoClient(self.url, serverSelectionTimeoutMS=1_000) as client:
+            try:
+                client.admin.command("ping")
+            except PyMongoError:
+                return False
+            return True
+
+    def kill(self) -> None:
+        """Ends the process at once, as a crash does."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Has the process end in good order."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def mongodb_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a MongoDB server: the one that SAPWOOD_TEST_MONGODB_URL names, else a SecantusDB process."""
+    if OUTSIDE_URL is not None:
+        yield OUTSIDE_URL
+        return
+    server = MongoServer(tmp_path_factory.mktemp("mongodb"))
+    server.start()
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture
+def mongodb_database(mongodb_url: str) -> Iterator[str]:
+    """The URL of a database of the test's own."""
+    name = f"test-{uuid.uuid4().hex}"
+    yield urlsplit(mongodb_url)._replace(path=f"/{name}").geturl()
+    if OUTSIDE_URL is not None:  # ours goes whole, and dropping parts of it has been seen to hang
+        with pymongo.MongoClient(mongodb_url) as client:
+            client.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "mongodb"])
+def place(request: pytest.FixtureRequest) -> Path | str:
+    """Where a store's data are: a folder, or the URL of a database; empty at first."""
+    if request.param == "sqlite":
+        folder: Path = request.getfixturevalue("tmp_path")
+        return folder / "data"
+    url: str = request.getfixturevalue("mongodb_database")
+    return url
+
+
+@pytest.fixture
+def opening(place: Path | str) -> OpenStore:
+    """Opens stores on the test's data, which whoever opens them closes."""
+
+    async def open_one() -> Store:
+        return Store(await (open_file(place) if isinstance(place, Path) else open_url(place)))
+
+    return open_one
+
+
+@pytest.fixture
+async def open_store(opening: OpenStore) -> AsyncIterator[OpenStore]:
+    """Opens stores on the same data, one as another process's; closes them after the test."""
+    async with contextlib.AsyncExitStack() as opened:
+
+        async def open_one() -> Store:
+            store = await opening()
+            opened.push_async_callback(store.close)
+            return store
+
+        yield open_one
+
+
+@pytest.fixture
+async def store(open_store: OpenStore) -> Store:
+    """An open store on an empty database."""
+    return await open_store()

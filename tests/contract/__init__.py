@@ -1,0 +1,1 @@
+"""What every store must do. Each test runs on all of them."""

@@ -1,0 +1,278 @@
+"""Deletion: whole trees go with all that is theirs, and forks keep every event that they share."""
+
+import asyncio
+
+import pytest
+
+from storage import errors, lifecycle
+from storage.events import StepStart, TurnStart
+from storage.lifecycle import NewSession
+from storage.log import Appended
+from storage.scope import collect
+from storage.session import SessionMeta
+from storage.store import Store, Unit
+from storage.topology import MAX_CASCADE
+
+from .conftest import Stored
+from .shorthand import (
+    SPACE,
+    append,
+    contents,
+    create,
+    fork,
+    ids,
+    node,
+    put,
+    put_insight,
+    seqs,
+    session,
+    texts,
+    user,
+    whole_log,
+)
+from .test_slots import MEMORY
+
+
+async def commits_of(store: Store, log: str) -> list[tuple[int, int]]:
+    """First and last seq of each commit of a log that is still there."""
+    found = await store.database.read(
+        lambda queries: queries.commits(log, 0, 2**31, max_events=100_000, max_bytes=2**40)
+    )
+    return [(commit.first, commit.last) for commit in found]
+
+
+async def test_deleting_a_leaf_takes_it_alone(store: Store) -> None:
+    await create(store, "root")
+    for id in ("a", "b"):
+        await create(store, id, "root")
+    assert await store.tree.delete(SPACE, "a") == ["a"]
+    assert await store.sessions.get(SPACE, "a") is None
+    assert await store.tree.node(SPACE, "a") is None
+    assert await store.sessions.slots(SPACE, ["a"]) == {}
+    assert await ids(store) == {"root", "b"}
+    assert (await node(store, "root")).document.child_count == 1
+
+
+async def test_a_node_with_children_is_deleted_by_cascade_alone(store: Store) -> None:
+    await create(store, "root")
+    await create(store, "a", "root")
+    await create(store, "b", "a")
+    await create(store, "c", "b")
+    await create(store, "other", "root")
+    with pytest.raises(errors.HasChildren):
+        await store.tree.delete(SPACE, "a")
+    assert await ids(store) == {"root", "a", "b", "c", "other"}
+    assert sorted(await store.tree.delete(SPACE, "a", cascade=True)) == ["a", "b", "c"]
+    assert await ids(store) == {"root", "other"}
+    assert (await node(store, "root")).document.child_count == 1
+    assert sorted(await store.tree.delete(SPACE, "root", cascade=True)) == ["other", "root"]
+    assert await ids(store) == set()
+
+
+async def test_an_unknown_session_is_not_found(store: Store) -> None:
+    with pytest.raises(errors.NotFound, match="nobody"):
+        await store.tree.delete(SPACE, "nobody", cascade=True)
+
+
+async def test_nothing_of_a_deleted_session_stays(store: Store, stored: Stored) -> None:
+    await create(store, "friend")
+    made = await create(store, "Gone-1", label="Gone-2", metadata='"Gone-3"', key="Gone-4")
+    await append(
+        store, "Gone-1", TurnStart(turn_id="Gone-5"), StepStart(step_id="Gone-6"), user("Gone-7"), key="Gone-8"
+    )
+    await put(store, "Gone-1", MEMORY, "Gone-9")
+    await put_insight(store, "Gone-1", "Gone-10")
+    await store.sessions.consume_insight(SPACE, "Gone-1", None, None, "Gone-11")
+    await store.tree.add_ref(SPACE, "friend", "Gone-1")
+    await store.tree.add_ref(SPACE, "Gone-1", "friend")
+    await append(store, "friend", user("Stays"))
+    assert {"Gone-", made.log, "Stays"} == await stored.mentioned("Gone-", made.log, "Stays")
+    await store.tree.delete(SPACE, "Gone-1")
+    assert {"Stays"} == await stored.mentioned("Gone-", made.log, "Stays")
+
+
+async def test_references_to_a_deleted_session_go(store: Store) -> None:
+    for id in ("a", "b", "c"):
+        await create(store, id)
+    await create(store, "below", "b")
+    for source, target in (("a", "b"), ("a", "c"), ("c", "below"), ("below", "a"), ("b", "c")):
+        await store.tree.add_ref(SPACE, source, target)
+    await store.tree.delete(SPACE, "b", cascade=True)
+    assert (await node(store, "a")).document.refs == ("c",)
+    assert (await node(store, "c")).document.refs == ()
+    assert await store.tree.referrers(SPACE, ["a", "b", "c", "below"]) == {"a": [], "b": [], "c": ["a"], "below": []}
+
+
+async def test_the_same_id_made_anew_has_a_new_log(store: Store) -> None:
+    old = await create(store, "a", label="old")
+    await append(store, "a", *texts(3), key="key")
+    await put(store, "a", MEMORY, "old")
+    await store.tree.delete(SPACE, "a")
+    new = await create(store, "a")
+    assert new.log != old.log
+    assert (new.head, new.label, await whole_log(store, "a")) == (0, "Root", [])
+    assert not (await append(store, "a", user("new"), key="key")).duplicate
+    assert (await put(store, "a", MEMORY, "new", if_version=0)).slot is not None
+    assert (await node(store, "a")).document.index == 1
+
+
+async def test_a_fork_keeps_what_it_shares_and_the_rest_goes(store: Store) -> None:
+    made = await create(store, "a")
+    for first, size in ((0, 2), (2, 4), (6, 1), (7, 3)):
+        await append(store, "a", *texts(size, first))
+    await fork(store, "a", id="b", at_seq=4, as_root=True)
+    await append(store, "b", user("own"))
+    log = await whole_log(store, "b")
+    await store.tree.delete(SPACE, "a")
+    assert await whole_log(store, "b") == log
+    assert contents(log) == ["message 0", "message 1", "message 2", "message 3", "own"]
+    assert log[0].session_id == "a"
+    assert await commits_of(store, made.log) == [(0, 1), (2, 5)]
+    assert (await node(store, "b")).document.source_session_id == "a"
+    assert seqs((await store.sessions.events(await session(store, "b"), last=2)).events) == [3, 4]
+
+
+async def test_the_largest_cut_is_kept(store: Store) -> None:
+    made = await create(store, "a")
+    for n in range(6):
+        await append(store, "a", *texts(2, 2 * n))
+    for id, cut in (("b", 3), ("c", 9), ("d", 6)):
+        await fork(store, "a", id=id, at_seq=cut, as_root=True)
+    await store.tree.delete(SPACE, "a")
+    assert await commits_of(store, made.log) == [(n, n + 1) for n in (0, 2, 4, 6, 8)]
+    await store.tree.delete(SPACE, "c")
+    assert await commits_of(store, made.log) == [(n, n + 1) for n in (0, 2, 4)]
+    await store.tree.delete(SPACE, "b")
+    assert contents(await whole_log(store, "d")) == [f"message {n}" for n in range(6)]
+
+
+async def test_the_last_fork_takes_along_what_was_kept_for_it(store: Store, stored: Stored) -> None:
+    source = await create(store, "a")
+    await append(store, "a", *texts(3))
+    await fork(store, "a", id="b", as_root=True)
+    await append(store, "b", *texts(2, 3))
+    last = await fork(store, "b", id="c", at_seq=4, as_root=True)
+    await store.tree.delete(SPACE, "b")
+    await store.tree.delete(SPACE, "a")
+    assert contents(await whole_log(store, "c")) == [f"message {n}" for n in range(4)]
+    await store.tree.delete(SPACE, "c")
+    assert await store.database.read(lambda queries: queries.all_logs()) == []
+    assert await stored.mentioned(source.log, last.log, "message") == set()
+
+
+async def test_a_fork_below_its_source_goes_with_it(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", *texts(3))
+    await fork(store, "a", id="b")
+    await fork(store, "b", id="c")
+    assert sorted(await store.tree.delete(SPACE, "a", cascade=True)) == ["a", "b", "c"]
+    assert await store.database.read(lambda queries: queries.all_logs()) == []
+
+
+async def test_what_is_shared_stays_in_use(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", TurnStart(turn_id="t"), StepStart(step_id="s"), user("x"), TurnStart(turn_id="later"))
+    await append(store, "a", TurnStart(turn_id="last"))
+    await fork(store, "a", id="b", at_seq=3, as_root=True)
+    await store.tree.delete(SPACE, "a")
+    with pytest.raises(errors.BadInput, match="turnId"):
+        await append(store, "b", TurnStart(turn_id="t"))
+    with pytest.raises(errors.BadInput, match="stepId"):
+        await append(store, "b", StepStart(step_id="s"))
+    await append(store, "b", TurnStart(turn_id="later"), TurnStart(turn_id="last"))
+    again = await fork(store, "b", at_seq=2, as_root=True)
+    assert (again.open[0].turn, again.open[0].steps) == ("t", ("s",))
+
+
+async def test_collecting_again_changes_nothing(store: Store) -> None:
+    owned = await create(store, "owned")
+    await append(store, "owned", *texts(2))
+    made = await create(store, "a")
+    for first in (0, 2, 4):
+        await append(store, "a", *texts(2, first))
+    await fork(store, "a", id="b", at_seq=3, as_root=True)
+    await store.tree.delete(SPACE, "a")
+    kept = await commits_of(store, made.log)
+    for log in (made.log, owned.log, "unknown"):
+        assert await collect(store.database, log) == 0
+    assert await commits_of(store, made.log) == kept == [(0, 1), (2, 3)]
+    assert await commits_of(store, owned.log) == [(0, 1)]
+
+
+async def test_a_collection_that_was_cut_off_can_be_done_later(store: Store) -> None:
+    made = await create(store, "a")
+    for n in range(3):
+        await append(store, "a", user(str(n)))
+
+    await store.database.transact(lambda tx: lifecycle.delete(tx, SPACE, "a", cascade=False))
+    assert await commits_of(store, made.log) == [(0, 0), (1, 1), (2, 2)]
+    assert await collect(store.database, made.log) == 3
+    assert await store.database.read(lambda queries: queries.all_logs()) == []
+
+
+async def test_a_cascade_takes_at_most_1000_nodes(store: Store) -> None:
+    async def many(unit: Unit) -> None:
+        await unit.tree.create(SPACE, NewSession(id="root"))
+        for n in range(MAX_CASCADE - 1):
+            await unit.tree.create(SPACE, NewSession(id=f"n{n}", parent_id="root"))
+
+    await store.transaction(many)
+    await create(store, "one-more", "root")
+    with pytest.raises(errors.BadInput, match="999"):
+        await store.tree.delete(SPACE, "root", cascade=True)
+    await store.tree.delete(SPACE, "one-more")
+    assert (await node(store, "root")).document.child_count == MAX_CASCADE - 1
+    assert len(await store.tree.delete(SPACE, "root", cascade=True)) == MAX_CASCADE
+    assert await ids(store) == set()
+
+
+async def test_deleting_and_appending_exclude_each_other(open_store, stored: Stored) -> None:
+    stores = [await open_store(), await open_store()]
+    for round in range(5):
+        made = await create(stores[0], f"Race-{round}")
+        results = await asyncio.gather(
+            *(append(stores[n % 2], made.id, user("raced")) for n in range(4)),
+            stores[1].tree.delete(SPACE, made.id),
+            *(append(stores[n % 2], made.id, user("raced")) for n in range(4)),
+            return_exceptions=True,
+        )
+        assert all(isinstance(result, Appended | errors.NotFound | list) for result in results)
+        assert await stored.mentioned(made.log, made.id) == set()
+
+
+async def test_deleting_and_forking_exclude_each_other(open_store) -> None:
+    stores = [await open_store(), await open_store()]
+    for round in range(6):
+        await create(stores[0], "a")
+        await append(stores[0], "a", *texts(3))
+        made, deleted = await asyncio.gather(
+            fork(stores[round % 2], "a", at_seq=2, as_root=True),
+            stores[1].tree.delete(SPACE, "a"),
+            return_exceptions=True,
+        )
+        assert deleted == ["a"]
+        if isinstance(made, SessionMeta):
+            assert contents(await whole_log(stores[0], made.id)) == ["message 0", "message 1"]
+            await stores[0].tree.delete(SPACE, made.id)
+        else:
+            assert isinstance(made, errors.NotFound)
+        assert await stores[0].database.read(lambda queries: queries.all_logs()) == []
+
+
+async def test_deleting_a_parent_and_making_a_child_exclude_each_other(open_store) -> None:
+    stores = [await open_store(), await open_store()]
+    for round in range(6):
+        await create(stores[0], f"p{round}")
+        made, deleted = await asyncio.gather(
+            create(stores[round % 2], f"c{round}", f"p{round}"),
+            stores[1].tree.delete(SPACE, f"p{round}"),
+            return_exceptions=True,
+        )
+        if isinstance(made, SessionMeta):
+            assert isinstance(deleted, errors.HasChildren)
+            assert await ids(stores[0]) == {f"p{round}", f"c{round}"}
+            await stores[0].tree.delete(SPACE, f"p{round}", cascade=True)
+        else:
+            assert isinstance(made, errors.NotFound)
+            assert deleted == [f"p{round}"]
+        assert await ids(stores[0]) == set()

@@ -1,0 +1,161 @@
+"""What readers cost: no memory while they wait, nobody's time, and nothing once they are gone."""
+
+import asyncio
+import gc
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from storage import errors
+from storage.buffer import MAX_BYTES
+from storage.events import CustomEvent
+from storage.session import SlotName
+from storage.store import Store
+
+from .feeds import all_events, all_slots, session_events, whole_forest
+from .shorthand import (
+    SPACE,
+    append,
+    contents,
+    create,
+    put,
+    rest,
+    seqs,
+    take,
+    user,
+)
+
+MEMORY = SlotName.MEMORY
+
+
+async def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(store: Store) -> None:
+    await create(store, "a")
+    sleepers = [await session_events(store, "a", 0), await all_events(store)]
+    reader = await session_events(store, "a", 0)
+    large = "x" * (1024 * 1024)
+    for n in range(40):
+        await append(store, "a", CustomEvent(name=str(n), data=f'"{large}"'))
+        [event] = await take(reader, 1)
+        assert event.seq == n
+    del event
+    gc.collect()
+    held = [found for found in gc.get_objects() if isinstance(found, CustomEvent)]
+    assert len(held) * len(large) <= MAX_BYTES
+    assert store.feed.buffer.size <= MAX_BYTES
+    del held
+    for sleeper in sleepers:
+        assert seqs(await take(sleeper, 40)) == list(range(40))
+        await sleeper.aclose()
+    await reader.aclose()
+
+
+async def test_a_reader_that_fails_harms_no_other(store: Store) -> None:
+    await create(store, "a")
+    failing, reader = await session_events(store, "a", 0), await session_events(store, "a", 0)
+    await append(store, "a", user("one"))
+    await take(failing, 1)
+    with pytest.raises(RuntimeError, match="reader"):
+        await failing.athrow(RuntimeError("reader"))
+    await append(store, "a", user("two"))
+    assert contents(await take(reader, 2)) == ["one", "two"]
+    await reader.aclose()
+
+
+async def open_all(store: Store) -> list[AsyncGenerator[object, None]]:
+    return [
+        await session_events(store, "a", 0),
+        await all_events(store, positions={"a": 0}),
+        await whole_forest(store),
+        await all_slots(store, "a"),
+    ]
+
+
+async def all_freed(store: Store) -> None:
+    """Returns once there are no readers any more, which may take a second."""
+    async with asyncio.timeout(1):
+        while store.feed.hub.count > 0:
+            gc.collect()
+            await asyncio.sleep(0)
+
+
+async def test_closing_frees_everything(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", user("x"))
+    streams = await open_all(store)
+    assert store.feed.hub.count == 4
+    await put(store, "a", MEMORY, "x")
+    for stream in streams:
+        await take(stream, 1)
+    for left, stream in zip((3, 2, 1, 0), streams, strict=True):
+        await stream.aclose()
+        assert store.feed.hub.count == left
+    assert not store.feed.hub.listens(SPACE, "a")
+
+
+async def test_a_reader_that_is_cancelled_is_freed(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", user("x"))
+    streams = await open_all(store)
+    await put(store, "a", MEMORY, "x")
+    for stream in streams:
+        await take(stream, 1)
+    waiting = [asyncio.ensure_future(anext(stream)) for stream in streams]
+    await asyncio.sleep(0)  # so that all of them have begun to wait
+    for task in waiting:
+        task.cancel()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(result, asyncio.CancelledError) for result in results)
+    assert store.feed.hub.count == 0
+    assert not store.feed.hub.listens(SPACE, "a")
+
+
+async def test_a_reader_that_was_closed_before_it_read_is_freed(store: Store) -> None:
+    await create(store, "a")
+    streams = await open_all(store)
+    while streams:
+        await streams.pop().aclose()
+    await all_freed(store)
+    assert not store.feed.hub.listens(SPACE, "a")
+
+
+async def test_a_reader_that_is_forgotten_is_freed(store: Store) -> None:
+    await create(store, "a")
+    streams = await open_all(store)
+    streams.clear()
+    await all_freed(store)
+    assert not store.feed.hub.listens(SPACE, "a")
+
+
+async def test_a_reader_that_was_refused_is_freed(store: Store) -> None:
+    await create(store, "a")
+
+    async def try_all() -> None:
+        for refused in (
+            lambda: session_events(store, "nobody"),
+            lambda: session_events(store, "a", 7),
+            lambda: all_events(store, "nobody"),
+            lambda: whole_forest(store, "nobody"),
+            lambda: all_slots(store, "nobody"),
+        ):
+            try:
+                await refused()
+            except errors.SapwoodError:
+                continue
+            raise AssertionError("was not refused")
+
+    await try_all()
+    await all_freed(store)
+    for id in ("a", "nobody"):
+        assert not store.feed.hub.listens(SPACE, id)
+
+
+async def test_closing_the_store_ends_all_readers(store: Store) -> None:
+    await create(store, "a")
+    streams = await open_all(store)
+    shown = streams.pop(2)
+    await take(shown, 1)
+    ends = [asyncio.create_task(rest(stream)) for stream in (*streams, shown)]
+    await store.feed.close()
+    for end in ends:
+        await end
+    assert store.feed.hub.count == 0
