@@ -1,7 +1,9 @@
 """The web application, put together from its settings."""
 
+import asyncio
 import contextlib
 import gc
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -18,6 +20,8 @@ from server.settings import Settings
 from storage import errors
 from storage.store import Store
 
+logger = logging.getLogger("sapwood.server")
+
 
 class Served:
     """The endpoint, once the store is open."""
@@ -29,6 +33,13 @@ class Served:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self.endpoint is not None
         await self.endpoint(scope, receive, send)
+
+
+async def _collect_leftovers(store: Store) -> None:
+    try:
+        await store.collect_leftovers()
+    except errors.Unavailable as error:
+        logger.warning("commits of deleted sessions may be left over until the next start: %s", error)
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -45,9 +56,11 @@ def create_app(settings: Settings) -> Starlette:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
+        collecting = asyncio.create_task(_collect_leftovers(store))
         try:
             yield
         finally:
+            collecting.cancel()
             await store.close()
 
     async def healthz(_: Request) -> Response:

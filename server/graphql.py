@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from graphql import GraphQLError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.http.exceptions import WebSocketDisconnected
 from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
+from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import BaseGraphQLTransportWSHandler
 
 from schema.build import Schema
 from schema.context import Context
@@ -28,10 +30,22 @@ class TextFrames(ASGIWebSocketAdapter):
             raise WebSocketDisconnected from error
 
 
+class Operations(BaseGraphQLTransportWSHandler[Context, None]):
+    """Strawberry's handler, but that an operation that can't be run is refused alone.
+
+    Strawberry closes the socket then, which clients take as fatal to all their other operations.
+    """
+
+    @staticmethod
+    def _get_pre_execution_close_reason(error: GraphQLError) -> str | None:
+        return None
+
+
 class Endpoint(GraphQL[Context, None]):
     """Strawberry's ASGI view with our context and JSON."""
 
     websocket_adapter_class = TextFrames
+    graphql_transport_ws_handler_class = Operations
 
     def __init__(self, schema: Schema, store: Store) -> None:
         super().__init__(

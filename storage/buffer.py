@@ -8,7 +8,9 @@ from storage.database import Commit
 from storage.events import Event
 from storage.log import read_commit
 
-MAX_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
+EVENT_BYTES = 2 * 1024
+"""What an event takes in memory beside its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class _Entry:
 
 
 class CommitBuffer:
-    """Holds the newest commits of the logs that were last written, up to 16 MiB; never the truth."""
+    """Holds the newest commits of the logs that were last written, up to 4 MiB; never the truth."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -35,8 +37,10 @@ class CommitBuffer:
             if entries[-1].last >= commit.last:
                 return
             self._drop(entries)
-        entries.append(_Entry(commit.first, commit.last, commit.size, read_commit(commit)))
-        self.size += commit.size
+        events = read_commit(commit)
+        entry = _Entry(commit.first, commit.last, commit.size + EVENT_BYTES * len(events), events)
+        entries.append(entry)
+        self.size += entry.size
         self._shrink()
 
     def after(self, log: str, seq: int) -> Sequence[Event]:

@@ -179,6 +179,10 @@ class Queries(Protocol):
         """Ids of all logs that have commits."""
         ...
 
+    async def unowned_logs(self) -> list[str]:
+        """Those of them that are no session's own: of sessions that were deleted."""
+        ...
+
     async def all_spaces(self) -> list[str]: ...
     async def as_of(self) -> Instant:
         """A time (ms) such that whatever is committed later has an updatedAt that is not before it."""

@@ -122,8 +122,8 @@ class LogCheck:
             "types of events": set(commit.types) == {event.type for event in read},
             "totals": commit.totals == state.totals,
             "open turns and steps": commit.open == state.open,
-            "turns": dict(zip(commit.turns, commit.turn_seqs, strict=False)) == turns,
-            "steps": dict(zip(commit.steps, commit.step_seqs, strict=False)) == steps,
+            "turns": (commit.turns, commit.turn_seqs) == (tuple(turns), tuple(turns.values())),
+            "steps": (commit.steps, commit.step_seqs) == (tuple(steps), tuple(steps.values())),
         }
         wrong = [f"has a commit at {commit.first} with wrong {name}" for name, right in said.items() if not right]
         if turns or steps:

@@ -49,6 +49,10 @@ class Store(Unit):
         await self._direct.release(scope.released)
         return result
 
+    async def collect_leftovers(self) -> None:
+        """Drops commits that a deletion freed just before its process was killed."""
+        await self._direct.release(await self.database.read(lambda queries: queries.unowned_logs()))
+
     async def close(self) -> None:
         """Ends all feeds, then closes the database."""
         await self.feed.close()

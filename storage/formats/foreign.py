@@ -13,9 +13,11 @@ from storage.session import SessionConfig
 class ForeignSession:
     """A session as its source tells it. `parent` and `source` name the `key` of another session of the reading.
 
-    `events` are drafts without seq: the whole log, or from `at_seq` on where the session is a fork of `source`.
-    `id` is the source's own where it is legal here. `counted` is false for what the source does not count as a
-    session: the node of a task, a branch of a tree.
+    `events` are drafts without seq: the whole log, or from `at_seq` on where the session is a fork of `source`; None as
+    `at_seq`: it comes from `source` without sharing events. `refs` are keys too, of sessions before or after this one.
+    `id` is the source's own where it is legal here. `memory_at_seq` is the head that the memory reflects (default: the
+    end of the log). `counted` is false for what the source does not count as a session: the node of a task, a branch
+    of a tree.
     """
 
     key: str
@@ -24,13 +26,15 @@ class ForeignSession:
     id: str | None = None
     parent: str | None = None
     source: str | None = None
-    at_seq: int = 0
+    at_seq: int | None = 0
     workflow_mode: str | None = None
     metadata: JsonText | None = None
     system_prompt: str | None = None
     memory: str | None = None
+    memory_at_seq: int | None = None
     insight: str | None = None
     config: SessionConfig | None = None
+    refs: Sequence[str] = ()
     archived: bool = False
     counted: bool = True
 

@@ -26,7 +26,10 @@ SessionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 
 
 class Header(events.Model):
-    """The first line of a section. `created_at` in ms since 1970; `first_seq` is the seq of its first event."""
+    """The first line of a section. `created_at` in ms since 1970; `first_seq` is the seq of its first event.
+
+    `memory_at_seq` is the head that the memory reflects; `refs` are the sessions that this one's node refers to.
+    """
 
     json_fields: ClassVar[frozenset[str]] = frozenset({"metadata"})
 
@@ -46,7 +49,9 @@ class Header(events.Model):
     config: SessionConfig | None = None
     system_prompt: Text | None = None
     memory: Text | None = None
+    memory_at_seq: Seq | None = None
     insight: Text | None = None
+    refs: list[SessionId] | None = None
 
 
 M = TypeVar("M", Header, Event)
@@ -99,7 +104,7 @@ class _Section:
 
 
 def read(document: Document) -> Reading:
-    """The sessions of a file. A parent or source outside it is dropped with a warning.
+    """The sessions of a file. A parent, source or reference outside it is dropped with a warning.
 
     Raises BadInput, with the line, for a missing or repeated header, an unknown version or type of event, a hole or
     repeat of seq, a field that breaks its rule, and a section whose source is not in the file but needed.
@@ -176,10 +181,14 @@ def _session(section: _Section, sections: Mapping[str, _Section], losses: Losses
     source = sections.get(header.source_session_id or "")
     if header.first_seq > 0:
         _check_source(section, source)
-    elif source is None or header.fork_seq != 0:
-        if header.source_session_id is not None:
-            losses.add("fork", "became a session of its own that holds the inherited events too")
+    elif header.fork_seq:
+        losses.add("fork", "became a session of its own that holds the inherited events too")
         source = None
+    elif source is None and header.source_session_id is not None:
+        losses.add("session", "lost its source, which is not in the file")
+    refs = tuple(target for target in header.refs or () if target in sections)
+    if lost := len(header.refs or ()) - len(refs):
+        losses.add("reference", "lost its end, which is not in the file", lost)
     return ForeignSession(
         key=header.id,
         label=header.label,
@@ -187,13 +196,15 @@ def _session(section: _Section, sections: Mapping[str, _Section], losses: Losses
         id=header.id,
         parent=parent,
         source=None if source is None else source.header.id,
-        at_seq=header.first_seq,
+        at_seq=header.first_seq if source is None else header.fork_seq,
         workflow_mode=header.workflow_mode,
         metadata=header.metadata,
         system_prompt=header.system_prompt,
         memory=header.memory,
+        memory_at_seq=header.memory_at_seq,
         insight=header.insight,
         config=header.config,
+        refs=refs,
         archived=header.status is SessionStatus.ARCHIVED,
     )
 

@@ -10,6 +10,8 @@ from storage import errors
 
 T = TypeVar("T")
 
+CACHE_KIBIBYTES = 4_096
+"""Of pages, per connection; the system's own cache of the file is there for the rest."""
 BUSY_SECONDS = 10.0
 """How long a writer waits for another process's transaction."""
 
@@ -19,7 +21,7 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute(f"PRAGMA cache_size = {-CACHE_KIBIBYTES}")
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 

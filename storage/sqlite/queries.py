@@ -206,6 +206,10 @@ class SqliteQueries:
     async def all_logs(self) -> list[str]:
         return [log for (log,) in self._rows("SELECT DISTINCT log FROM commits")]
 
+    async def unowned_logs(self) -> list[str]:
+        sql = "SELECT DISTINCT log FROM commits EXCEPT SELECT log FROM segments WHERE upto IS NULL"
+        return [log for (log,) in self._rows(sql)]
+
     async def all_spaces(self) -> list[str]:
         return [space for (space,) in self._rows("SELECT DISTINCT space FROM sessions UNION SELECT space FROM nodes")]
 

@@ -22,8 +22,8 @@ from storage.events import (
 )
 from storage.lifecycle import Fork, NewSession
 from storage.log import Appended
-from storage.session import Digest, Selection, SessionMeta, SessionOrder, Slots
-from storage.slots import InsightMode, SlotName, SlotWrite, Written
+from storage.session import Digest, Selection, SessionMeta, SessionOrder, SlotName, Slots
+from storage.slots import InsightMode, SlotWrite, Written
 from storage.store import Store
 from storage.topology import TopologyNode
 from storage.tree import Forest

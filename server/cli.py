@@ -1,0 +1,41 @@
+"""The command `sapwood`."""
+
+import sys
+
+import typer
+
+from server.commands.checking import check
+from server.commands.demo import demo
+from server.commands.exporting import export
+from server.commands.importing import import_files
+from server.commands.serve import serve
+from server.commands.terminal import fail
+from storage import errors
+
+
+def build() -> typer.Typer:
+    """All commands. Exit codes: 0 done, 1 not (wholly) done, 2 asked for in a wrong way."""
+    app = typer.Typer(
+        help="Keeps the sessions of AI agents: append-only logs, a forest with forks, live events.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.command("serve")(serve)
+    app.command("import")(import_files)
+    app.command("export")(export)
+    app.command("check")(check)
+    app.command("demo")(demo)
+    return app
+
+
+def main() -> None:
+    """Runs the command that was asked for. What it can't do is one message on stderr and exit code 1."""
+    try:
+        build()(prog_name="sapwood")
+    except errors.StartupError as error:
+        fail(str(error))
+        sys.exit(1)
+    except errors.SapwoodError as error:
+        fail(error.message)
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""What `sapwood` can be told to do, one file a command."""

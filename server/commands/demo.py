@@ -1,0 +1,72 @@
+"""`sapwood demo`: a server with sample sessions, one of them live."""
+
+import asyncio
+import sys
+from urllib.parse import quote
+
+from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Host, Port, settings_of
+from server.commands.replay import LIVE, SAMPLES, replay
+from server.commands.serve import address, announce, listen, run
+from server.commands.terminal import opened
+from server.settings import Settings
+
+SPACE = "default"
+FOREST = "{forest{nodes{id depth label status head}}}"
+SUBSCRIPTION = "subscription{spaceEvents{sessionId seq type ...on AssistantChunk{delta}}}"
+
+
+def demo(
+    host: Host = DEFAULTS.host,
+    port: Port = DEFAULTS.port,
+    database_url: DatabaseUrl = DEFAULTS.database_url,
+    data_dir: DataDir = DEFAULTS.data_dir,
+) -> None:
+    """Starts a server, loads sample sessions if the space is empty, and replays one live for ever."""
+    settings = settings_of(host=host, port=port, database_url=database_url, data_dir=data_dir, workers=1)
+    name = asyncio.run(_prepare(settings))
+    listener = listen(settings.host, settings.port)
+
+    def ready() -> None:
+        announce(name, listener, settings.host)
+        print(_things_to_try(address(listener, settings.host)), flush=True)
+
+    run(settings, listener, ready, beside=lambda: replay(settings, SPACE))
+
+
+async def _prepare(settings: Settings) -> str:
+    """Loads the samples if the space is empty; what the store is called."""
+    from storage import formats
+    from storage.importing import import_reading
+    from storage.session import Selection
+
+    async with opened(settings) as store:
+        if await store.sessions.count(SPACE, Selection()) == 0:
+            for sample in sorted(set(SAMPLES.glob("*.jsonl")) - {LIVE}):
+                for reading in formats.read([(sample.name, sample.read_text("utf-8"))]):
+                    await import_reading(store, SPACE, reading)
+        return store.database.name
+
+
+def _things_to_try(base: str) -> str:
+    socket = base.replace("http", "ws", 1)
+    return f'''
+Three things to try, each in a terminal of its own. Ctrl-C ends the demo.
+
+1. Ask for the forest:
+
+curl -s {base}/graphql -H 'content-type: application/json' \\
+  -d '{{"query": "{FOREST}"}}'
+
+2. Watch all events as they come:
+
+{sys.executable} -c '
+from websockets.sync.client import connect
+with connect("{socket}/graphql", subprotocols=["graphql-transport-ws"]) as socket:
+    socket.send("""{{"type": "connection_init"}}""")
+    socket.send("""{{"type": "subscribe", "id": "1", "payload": {{"query": "{SUBSCRIPTION}"}}}}""")
+    for message in socket: print(message)'
+
+3. Open in a browser:
+
+{base}/graphql?query={quote(FOREST)}
+'''

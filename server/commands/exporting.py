@@ -1,0 +1,66 @@
+"""`sapwood export`: a session, or a tree of them, as JSON lines."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Space, settings_of
+from server.commands.terminal import opened, progress
+from server.settings import Settings
+from storage import errors
+
+
+def export(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The session to write.")],
+    tree: Annotated[bool, typer.Option("--tree", help="All its descendants too.")] = False,
+    output: Annotated[Path | None, typer.Option(help="The file to write, in place of standard output.")] = None,
+    space: Space = "default",
+    database_url: DatabaseUrl = DEFAULTS.database_url,
+    data_dir: DataDir = DEFAULTS.data_dir,
+) -> None:
+    """Writes a session's whole log as JSON lines that `sapwood import` reads."""
+    settings = settings_of(database_url=database_url, data_dir=data_dir)
+    asyncio.run(_export(settings, space, id, tree, output))
+
+
+async def _export(settings: Settings, space: str, id: str, tree: bool, output: Path | None) -> None:
+    from storage.exporting import export_lines
+
+    async with opened(settings) as store:
+        if await store.sessions.get(space, id) is None:
+            raise errors.NotFound(f"no session {id!r} in space {space!r} of {store.database.name}")
+        with _target(output) as target, progress(f"Exporting {id}", None) as advance:
+            async for line in export_lines(store, space, id, tree=tree):
+                target.write(line.encode() + b"\n")
+                advance(1)
+
+
+@contextlib.contextmanager
+def _target(output: Path | None) -> Iterator[BinaryIO]:
+    """Where to write. A file takes its name only when it is complete."""
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        if output.exists() and not output.is_file():
+            with output.open("wb") as target:
+                yield target
+            return
+        partial = output.with_name(f"{output.name}.{os.getpid()}.part")
+        try:
+            with partial.open("xb") as target:
+                yield target
+            partial.replace(output)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise errors.SapwoodError(
+            f"can't write {output} ({error.strerror}): make room or name another --output"
+        ) from error

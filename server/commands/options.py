@@ -1,0 +1,46 @@
+"""Options that commands share. A setting's option is made from the setting, so that both say the same."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from server.settings import Settings
+from storage import errors, text
+
+DEFAULTS = Settings.model_construct()
+"""What the settings are where neither an option nor a variable says otherwise."""
+
+
+def setting(name: str) -> Any:
+    """The option of a setting: its name, its variable and what it says of itself."""
+    return typer.Option(
+        f"--{name.replace('_', '-')}", envvar=f"SAPWOOD_{name.upper()}", help=Settings.model_fields[name].description
+    )
+
+
+def _space(value: str) -> str:
+    try:
+        return text.space_name(value)
+    except errors.BadInput as error:
+        raise typer.BadParameter(error.message.removeprefix("space: ")) from error
+
+
+Host = Annotated[str, setting("host")]
+Port = Annotated[int, setting("port")]
+DatabaseUrl = Annotated[str | None, setting("database_url")]
+DataDir = Annotated[Path, setting("data_dir")]
+Workers = Annotated[int, setting("workers")]
+Space = Annotated[str, typer.Option(callback=_space, help="The space to work in.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
+
+
+def settings_of(**given: Any) -> Settings:
+    """The settings as given, the others from the environment. What is out of bounds is a usage error."""
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = "-".join(str(part) for part in first["loc"]).replace("_", "-")
+        raise typer.BadParameter(f"{first['msg']}, and not {first['input']!r}", param_hint=f"--{name}") from error

@@ -1,0 +1,57 @@
+"""The live part of the demo: one turn, appended event by event to a new session each round."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from server.commands.terminal import opened
+from server.settings import Settings
+from storage import errors, formats
+from storage.events import AssistantChunk, Event
+from storage.lifecycle import NewSession
+from storage.store import Store
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+LIVE = SAMPLES / "live.jsonl"
+ROOT = "live-replay"
+KEPT_ROUNDS = 3
+EVENT_SECONDS = 0.4
+CHUNK_SECONDS = 0.15
+RETRY_SECONDS = 2.0
+logger = logging.getLogger("sapwood.demo")
+
+
+async def replay(settings: Settings, space: str) -> None:
+    """Goes on until it is cancelled; what goes wrong is logged and tried again."""
+    events = _events()
+    async with opened(settings) as store:
+        while True:
+            try:
+                await _round(store, space, events)
+            except errors.SapwoodError as error:
+                logger.warning("the live replay starts over: %s", error.message)
+                await asyncio.sleep(RETRY_SECONDS)
+
+
+def _events() -> list[Event]:
+    """The turn, without its times: each round happens when it is replayed."""
+    [reading] = formats.read([(LIVE.name, LIVE.read_text("utf-8"))])
+    return [event.model_copy(update={"timestamp": None}) for event in reading.sessions[0].events]
+
+
+async def _round(store: Store, space: str, events: Sequence[Event]) -> None:
+    """A session under the replay's root, event by event. Of the rounds before, the newest few are kept."""
+    if await store.sessions.get(space, ROOT) is None:
+        with contextlib.suppress(errors.DuplicateId):
+            await store.tree.create(space, NewSession(id=ROOT, label="Live replays"))
+    rounds = (await store.tree.children(space, [ROOT]))[ROOT]
+    for old in rounds[: max(0, len(rounds) - KEPT_ROUNDS + 1)]:
+        # Whoever has forked a round keeps it.
+        with contextlib.suppress(errors.NotFound, errors.HasChildren):
+            await store.tree.delete(space, old.id)
+    session = await store.tree.create(space, NewSession(label="Live replay", parent_id=ROOT))
+    for event in events:
+        await store.sessions.append(space, session.id, [event])
+        await asyncio.sleep(CHUNK_SECONDS if isinstance(event, AssistantChunk) else EVENT_SECONDS)

@@ -1,0 +1,171 @@
+"""`sapwood serve`: the server, in one process or several on the same port."""
+
+import asyncio
+import contextlib
+import errno
+import importlib.metadata
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Host, Port, Workers, settings_of
+from server.commands.terminal import opened
+from server.settings import Settings
+from storage import errors
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.applications import Starlette
+
+WAITING = 2048
+"""Connections that the system keeps waiting until a process accepts them."""
+LARGEST_MESSAGE = 16 * 1024 * 1024
+GRACE_SECONDS = 10
+"""How long requests may go on after the server was told to end."""
+
+
+def serve(
+    host: Host = DEFAULTS.host,
+    port: Port = DEFAULTS.port,
+    database_url: DatabaseUrl = DEFAULTS.database_url,
+    data_dir: DataDir = DEFAULTS.data_dir,
+    workers: Workers = DEFAULTS.workers,
+) -> None:
+    """Starts the server and says where its data are and where it listens."""
+    settings = settings_of(host=host, port=port, database_url=database_url, data_dir=data_dir, workers=workers)
+    name = asyncio.run(_name(settings))
+    listener = listen(settings.host, settings.port)
+    if settings.workers == 1:
+        run(settings, listener, lambda: announce(name, listener, settings.host))
+    else:
+        _run_workers(settings, listener, lambda: announce(name, listener, settings.host))
+
+
+async def _name(settings: Settings) -> str:
+    """What the store is called. Raises StartupError before anything else is begun."""
+    async with opened(settings) as store:
+        return store.database.name
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections from now on. Raises StartupError with what to do about it."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise errors.StartupError(f"{host} is no address to listen on ({error}): give another --host") from error
+    try:
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(WAITING)
+    except OSError as error:
+        listener.close()
+        remedy = {
+            errno.EADDRINUSE: "end what listens there, or choose another --port (0 takes a free one)",
+            errno.EACCES: "choose a --port above 1023",
+        }.get(error.errno or 0, "give an address of this machine as --host")
+        raise errors.StartupError(f"can't listen on {host} port {port} ({error.strerror}): {remedy}") from error
+    listener.set_inheritable(True)
+    return listener
+
+
+def address(listener: socket.socket, host: str) -> str:
+    """Where the server answers, without a path."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+
+def announce(name: str, listener: socket.socket, host: str) -> None:
+    """Says on one line where the data are and where the server listens."""
+    version = importlib.metadata.version("sapwood")
+    line = f"Sapwood {version} keeps its data in {name} and listens on {address(listener, host)}/graphql"
+    print(line, flush=True)
+
+
+def _config(app: "Starlette | str", **given: Any) -> "uvicorn.Config":
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        ws="websockets-sansio",
+        ws_max_size=LARGEST_MESSAGE,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        **given,
+    )
+
+
+def run(
+    settings: Settings,
+    listener: socket.socket,
+    ready: Callable[[], None],
+    beside: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Serves in this process until a signal ends it, and does something else `beside` if that is given.
+
+    `ready` is called once signals are heard.
+    """
+    import uvicorn
+
+    from server.app import create_app
+
+    config = _config(create_app(settings))
+    server = uvicorn.Server(config)
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    # Uvicorn ends in good order and then raises the signal again, which would count as a failure.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    ready()
+    try:
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            runner.run(_serve(server, listener, beside))
+    except SystemExit:
+        sys.exit(1)
+
+
+async def _serve(
+    server: "uvicorn.Server", listener: socket.socket, beside: Callable[[], Awaitable[None]] | None
+) -> None:
+    other = None if beside is None else asyncio.ensure_future(beside())
+    try:
+        await server.serve([listener])
+    finally:
+        if other is not None:
+            other.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await other
+
+
+def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
+    from uvicorn.config import STARTUP_FAILURE
+    from uvicorn.supervisors import Multiprocess
+
+    for name, value in settings.model_dump(mode="json").items():
+        variable = f"SAPWOOD_{name.upper()}"
+        if value is None:
+            os.environ.pop(variable, None)
+        else:
+            os.environ[variable] = str(value)
+    config = _config("server.commands.serve:app_of_worker", factory=True, workers=settings.workers)
+    supervisor = Multiprocess(config, sockets=[listener])
+    ready()
+    supervisor.run()
+    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        sys.exit(1)
+
+
+def app_of_worker() -> "Starlette":
+    """The application of one of several processes, whose settings come by the environment."""
+    from server.app import create_app
+
+    return create_app(Settings())

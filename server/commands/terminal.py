@@ -1,0 +1,49 @@
+"""What commands show to people and machines."""
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from server.settings import Settings
+from storage.store import Store
+
+
+def fail(message: str) -> None:
+    """Says on stderr what went wrong, in one line."""
+    print(f"sapwood: {' '.join(message.split())}", file=sys.stderr, flush=True)
+
+
+def print_json(document: Any) -> None:
+    """Prints one JSON document on stdout."""
+    sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.buffer.flush()
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, if that is a terminal; to be told how much more is done."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task(what, total=total)
+        yield lambda count: bars.advance(task, count)
+
+
+@contextlib.asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Store]:
+    """The store that the settings name, for the length of a command."""
+    from server.opening import open_store
+
+    store = await open_store(settings)
+    try:
+        yield store
+    finally:
+        await store.close()

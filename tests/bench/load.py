@@ -1,0 +1,58 @@
+"""A load of GraphQL requests over kept-alive connections, cheap enough not to be what is measured."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import orjson
+
+Body = Callable[[int], bytes]
+
+
+def body(query: str, **variables: object) -> bytes:
+    """A request's body."""
+    return orjson.dumps({"query": query, "variables": variables})
+
+
+class Connection:
+    """One HTTP/1.1 connection to the endpoint."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def post(self, content: bytes) -> bytes:
+        """The response's body. Raises RuntimeError if it tells of errors."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=64 * 1024 * 1024)
+        reader, writer = self._streams
+        writer.write(
+            b"POST /graphql HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % len(content)
+            + content
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        answer = await reader.readexactly(length)
+        if b'"errors"' in answer[-4000:] or not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(answer[:500].decode())
+        return answer
+
+    def close(self) -> None:
+        """Ends the connection."""
+        if self._streams is not None:
+            self._streams[1].close()
+
+
+async def rate(port: int, bodies: list[Body], requests: int) -> float:
+    """Requests a second of as many clients as there are bodies, each sending `requests` one after the other."""
+
+    async def client(make: Body) -> None:
+        connection = Connection(port)
+        for number in range(requests):
+            await connection.post(make(number))
+        connection.close()
+
+    began = time.perf_counter()
+    await asyncio.gather(*map(client, bodies))
+    return len(bodies) * requests / (time.perf_counter() - began)

@@ -1,0 +1,84 @@
+"""What long logs cost: forks, appends and pages at their ends."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from storage.events import UserMessage
+from storage.lifecycle import Fork, NewSession
+from storage.session import SessionMeta
+from storage.store import Store
+from tests.bench.places import Place
+from tests.bench.table import Row, in_turn, note, tell
+
+SPACE = "default"
+LONG = 100_000
+SHORT = 200
+
+
+async def session(store: Store, id: str, events: int, a_commit: int) -> SessionMeta:
+    """A session with so many events, so many a commit."""
+    await store.tree.create(SPACE, NewSession(id=id))
+    for start in range(0, events, 100 * a_commit):
+        count = min(100 * a_commit, events - start)
+        drafts = [UserMessage(content=f"event {start + place}") for place in range(count)]
+        parts = [drafts[place : place + a_commit] for place in range(0, count, a_commit)]
+        await asyncio.gather(*(store.sessions.append(SPACE, id, part) for part in parts))
+    found = await store.sessions.get(SPACE, id)
+    assert found is not None and found.head == events
+    return found
+
+
+def timed(work: Callable[[], Awaitable[Any]], times: int) -> Callable[[], Awaitable[float]]:
+    """Seconds that `times` runs of work take, one after the other."""
+
+    async def run() -> float:
+        began = time.perf_counter()
+        for _ in range(times):
+            await work()
+        return time.perf_counter() - began
+
+    return run
+
+
+async def measure(place: Place) -> None:
+    """Prints the rows of one store."""
+    async with place.opened() as store:
+        note(f"[{place.kind}] writing {LONG:,} events in commits of 1,000")
+        await session(store, "forked", LONG + 5, 1_000)
+
+        def forking(at_seq: int) -> Callable[[], Awaitable[float]]:
+            return timed(lambda: store.tree.fork(SPACE, Fork("forked", at_seq=at_seq, as_root=True)), 30)
+
+        ratio, long, short = await in_turn(forking(LONG), forking(10))
+        detail = f"{long / 30 * 1000:.2f} ms against {short / 30 * 1000:.2f} ms"
+        tell(Row(f"[{place.kind}] forking at event 100,000 against at event 10", ratio, 1.5, False, detail))
+        if place.kind == "sqlite":
+            await ends(store)
+
+
+async def ends(store: Store) -> None:
+    """Appends to, and pages at the end of, a long log against a short one."""
+    note(f"[sqlite] writing {LONG:,} events in commits of one")
+    await session(store, "long", LONG, 1)
+
+    def appending(id: str) -> Callable[[], Awaitable[float]]:
+        return timed(lambda: store.sessions.append(SPACE, id, [UserMessage(content="one more")]), 100)
+
+    def paging(id: str) -> Callable[[], Awaitable[float]]:
+        async def page() -> None:
+            meta = await store.sessions.get(SPACE, id)
+            assert meta is not None
+            await store.sessions.events(meta, last=100)
+
+        return timed(page, 60)
+
+    # The short log grows while it is measured, so each kind gets its own.
+    await session(store, "short", SHORT, 1)
+    ratio, long, short = await in_turn(paging("long"), paging("short"))
+    detail = f"{long / 60 * 1000:.2f} ms against {short / 60 * 1000:.2f} ms"
+    tell(Row("[sqlite] page of 100 at the end of 100,000 events against of 200", ratio, 1.3, False, detail))
+    ratio, long, short = await in_turn(appending("long"), appending("short"))
+    detail = f"{long / 100 * 1000:.2f} ms against {short / 100 * 1000:.2f} ms"
+    tell(Row("[sqlite] append to a session of 100,000 events against of 200", ratio, 1.3, False, detail))

@@ -1,0 +1,58 @@
+"""The two stores, each with a server process over it and the bare driver beside it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from server.opening import open_store
+from server.settings import Settings
+from storage.store import Store
+
+
+class Place:
+    """Where a store's data is while it is measured. `kind` is sqlite or mongodb."""
+
+    def __init__(self, kind: str, folder: Path, url: str | None = None) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.url = url
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[Store]:
+        """The store, within this process."""
+        store = await open_store(Settings(data_dir=self.folder, database_url=self.url))
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    @contextlib.asynccontextmanager
+    async def served(self) -> AsyncIterator[int]:
+        """A server process over the store: its port."""
+        where = ["--data-dir", str(self.folder)] if self.url is None else ["--database-url", self.url]
+        command = [str(Path(sys.executable).parent / "sapwood"), "serve", "--port", "0", *where]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SAPWOOD_")}
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
+        try:
+            assert process.stdout is not None
+            line = (await process.stdout.readline()).decode()
+            yield int(line.rsplit(":", 1)[1].split("/")[0])
+        finally:
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+
+    @contextlib.asynccontextmanager
+    async def bare_database(self) -> AsyncIterator[Any]:
+        """The MongoDB database through the bare driver, with the store's read and write concerns."""
+        from motor.motor_asyncio import AsyncIOMotorClient
+
+        client: Any = AsyncIOMotorClient(self.url, w="majority", journal=True, readConcernLevel="majority")
+        try:
+            yield client.get_default_database()
+        finally:
+            client.close()

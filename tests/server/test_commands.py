@@ -1,0 +1,177 @@
+"""Import, export and check as people and scripts run them: by their output and exit codes."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from storage.sqlite.database import FILE
+from tests.formats.logs import DATA, DEEPSEEK, OASST, TAU_BENCH
+from tests.server.commands import SAMPLES, run, where
+
+TEXT = '[{"role": "user", "content": "hello"}]'
+
+
+def test_import_counts_what_it_made(place: Path | str) -> None:
+    logs = [DATA / name for name in (*DEEPSEEK, TAU_BENCH, OASST)]
+    done = run("import", *logs, *where(place))
+    assert done.returncode == 0, done.stderr
+    rows = {line.split()[0]: line.split()[1:6] for line in done.stdout.splitlines() if line.strip()}
+    assert rows["deepseek-harness"] == ["9", "9", "1", "0", "2,725"]
+    assert rows["tau-bench"] == ["1", "100", "0", "25", "5,303"]
+    assert rows["open-assistant"] == ["1", "60", "300", "0", "684"]
+    assert done.stderr == ""
+    assert "621 tool messages lost name" in done.stdout
+    checked = run("check", *where(place))
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout.startswith("494 sessions in ")
+    assert checked.stdout.endswith(": no problems\n")
+
+
+def test_import_tells_machines(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text(TEXT)
+    done = run("import", "chat.json", "none.json", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "sapwood: none.json: can't be read: No such file or directory\n"
+    found = json.loads(done.stdout)
+    [imported] = found["imported"]
+    assert len(imported.pop("ids")) == 1
+    assert imported == {
+        "format": "openai",
+        "files": ["chat.json"],
+        "sessions": 1,
+        "forks": 0,
+        "otherNodes": 0,
+        "events": 3,
+        "warnings": [],
+    }
+    assert found["failed"] == [{"files": ["none.json"], "message": "can't be read: No such file or directory"}]
+
+
+def test_import_goes_on_after_a_file_that_fails(tmp_path: Path) -> None:
+    bad = {
+        "empty": b"",
+        "words": b"hello\n",
+        "latin": b'[{"role": "user", "content": "\xe9"}]',
+        "line": TEXT.encode() + b"\n{bad",
+    }
+    for name, content in bad.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "good").write_text(TEXT)
+    done = run("import", *bad, "good", ".", cwd=tmp_path)
+    assert done.returncode == 1
+    assert [line.split(": ")[:2] for line in done.stderr.splitlines()] == [
+        ["sapwood", "empty"],
+        ["sapwood", "words"],
+        ["sapwood", "latin"],
+        ["sapwood", "line line 2"],
+        ["sapwood", "."],
+    ]
+    assert "openai" in done.stdout
+    assert run("check", cwd=tmp_path).stdout.startswith("1 sessions in ")
+
+
+def test_import_of_a_taken_id_changes_nothing(tmp_path: Path) -> None:
+    [sample] = [path for path in SAMPLES if path.name == "greenhouse.jsonl"]
+    assert run("import", sample, cwd=tmp_path).returncode == 0
+    again = run("import", sample, cwd=tmp_path)
+    assert again.returncode == 1
+    assert again.stderr == f"sapwood: {sample}: session greenhouse: id: 'greenhouse' is taken\n"
+    assert again.stdout == ""
+    other = run("import", sample, "--space", "other", cwd=tmp_path)
+    assert other.returncode == 0
+    assert run("check", cwd=tmp_path).stdout.startswith("8 sessions in ")
+
+
+def test_import_under_a_parent(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text(TEXT)
+    top = json.loads(run("import", "chat.json", "--json", cwd=tmp_path).stdout)["imported"][0]["ids"][0]
+    assert run("import", "chat.json", "--parent", top, cwd=tmp_path).returncode == 0
+    header, *_ = run("export", top, "--tree", cwd=tmp_path).stdout.splitlines()
+    assert json.loads(header)["id"] == top
+    refused = run("import", "chat.json", "--parent", "none", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("sapwood: --parent: no session 'none' in space 'default' of SQLite file ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["import"],
+        ["import", "x", "--format", "word"],
+        ["import", "x", "--space", "a/b"],
+        ["export"],
+        ["serve", "--port", "70000"],
+        ["serve", "--port", "word"],
+        ["serve", "--workers", "0"],
+        ["check", "--nonsense"],
+        ["nonsense"],
+        [],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_and_import_are_the_same_again(place: Path | str, tmp_path: Path) -> None:
+    assert run("import", *SAMPLES, *where(place)).returncode == 0
+    file = tmp_path / "tree.jsonl"
+    written = run("export", "greenhouse", "--tree", "--output", file, *where(place))
+    assert (written.returncode, written.stdout, written.stderr) == (0, "", "")
+    assert run("import", file, "--space", "again", *where(place)).returncode == 0
+    printed = run("export", "greenhouse", "--tree", "--space", "again", *where(place))
+    assert printed.returncode == 0
+    first, second = ([json.loads(line) for line in text.splitlines()] for text in (file.read_text(), printed.stdout))
+    for line in (*first, *second):
+        line.pop("createdAt", None)
+    assert first == second
+    assert [line["id"] for line in first if line["type"] == "session"] == [
+        "greenhouse",
+        "greenhouse-climate",
+        "greenhouse-irrigation",
+        "greenhouse-irrigation-drip",
+    ]
+
+
+def test_export_of_an_unknown_session_leaves_no_file(tmp_path: Path) -> None:
+    done = run("export", "none", "--output", "out.jsonl", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sapwood: no session 'none' in space 'default' of SQLite file ")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_export_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert run("import", *SAMPLES, cwd=tmp_path).returncode == 0
+    done = run("export", "clock", "--output", "none/out.jsonl", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "can't write none/out.jsonl (No such file or directory)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_check_finds_and_repairs(tmp_path: Path) -> None:
+    assert run("import", *SAMPLES, cwd=tmp_path).returncode == 0
+    with closing(sqlite3.connect(tmp_path / "sapwood-data" / FILE)) as connection:
+        connection.execute("DELETE FROM slots WHERE id = 'clock'")
+        connection.execute("DELETE FROM commits WHERE session = 'live'")
+        connection.commit()
+    found = run("check", cwd=tmp_path)
+    assert found.returncode == 1
+    assert "default/clock has no slots: --repair helps, it gets empty ones" in found.stdout
+    assert "default/live has the head 32, but its log ends at 0: events are lost" in found.stdout
+    repaired = run("check", "--repair", "--json", cwd=tmp_path)
+    assert repaired.returncode == 1
+    document = json.loads(repaired.stdout)
+    assert (document["sessions"], document["left"]) == (11, 1)
+    assert {problem["id"]: problem["repaired"] for problem in document["problems"]} == {"clock": True, "live": False}
+    with closing(sqlite3.connect(tmp_path / "sapwood-data" / FILE)) as connection:
+        connection.execute("DELETE FROM slots WHERE id = 'clock-review'")
+        for table in ("sessions", "nodes", "slots"):
+            connection.execute(f"DELETE FROM {table} WHERE id = 'live'")
+        connection.commit()
+    assert run("check", "--repair", cwd=tmp_path).returncode == 0
+    assert run("check", cwd=tmp_path).stdout.endswith(": no problems\n")

@@ -1,0 +1,174 @@
+"""Serve and demo as people run them: what they print, how they end, and what keeps them from starting."""
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from server.settings import Settings
+from storage.sqlite.database import FILE
+from tests.server.client import IN_TIME, begin
+from tests.server.commands import SECONDS, ask, end, run, running, url, where
+
+
+def test_every_setting_is_a_flag_and_a_variable() -> None:
+    text = run("serve", "--help").stdout
+    for name in Settings.model_fields:
+        assert f"--{name.replace('_', '-')} " in text
+        assert f"SAPWOOD_{name.upper()}" in text
+
+
+def test_serve_says_where_the_data_are_and_ends_with_0(place: Path | str) -> None:
+    with running("serve", "--port", "0", *where(place)) as (process, line):
+        name = f"SQLite file {place}/{FILE}" if isinstance(place, Path) else "MongoDB 127.0.0.1:"
+        assert line.startswith(f"Sapwood 0.1.0 keeps its data in {name}")
+        assert re.search(r" and listens on http://127\.0\.0\.1:\d+/graphql\n$", line)
+        assert ask(line, "{viewer{space}}") == {"viewer": {"space": "default"}}
+        assert end(process) == 0
+        assert process.communicate() == ("", "")
+
+
+def test_flags_win_over_variables(tmp_path: Path) -> None:
+    variables = {**os.environ, "SAPWOOD_DATA_DIR": str(tmp_path / "variable"), "SAPWOOD_PORT": "0"}
+    with running("serve", env=variables) as (_, line):
+        assert str(tmp_path / "variable") in line
+    with running("serve", "--data-dir", tmp_path / "flag", env=variables) as (_, line):
+        assert str(tmp_path / "flag") in line
+
+
+def test_interrupting_serve_is_no_failure(tmp_path: Path) -> None:
+    with running("serve", "--port", "0", "--data-dir", tmp_path) as (process, _):
+        assert end(process, signal.SIGINT) == 0
+        assert process.communicate() == ("", "")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_sockets_are_closed_with_1012(tmp_path: Path, workers: int) -> None:
+    with running("serve", "--port", "0", "--data-dir", tmp_path, "--workers", str(workers)) as (process, line):
+        socket = await begin(f"{url(line)}/graphql".replace("http", "ws", 1))
+        query = "subscription{spaceEvents{seq}}"
+        await socket.send(json.dumps({"id": "1", "type": "subscribe", "payload": {"query": query}}))
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(ConnectionClosed):
+            while True:
+                assert "complete" not in str(await socket.recv())
+        assert socket.close_code == 1012
+        assert process.wait(SECONDS) == 0
+
+
+def test_workers_share_the_port(place: Path | str) -> None:
+    with running("serve", "--port", "0", "--workers", "2", *where(place)) as (process, line):
+        created = ask(line, 'mutation{createSession(input:{id:"x"}){session{id}}}')
+        assert created == {"createSession": {"session": {"id": "x"}}}
+        for _ in range(20):
+            assert ask(line, '{session(id:"x"){head}}') == {"session": {"head": 0}}
+        children = psutil.Process(process.pid).children()
+        assert sum("spawn_main" in " ".join(child.cmdline()) for child in children) == 2
+        assert end(process) == 0
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        done = run("serve", "--port", str(port), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"sapwood: can't listen on 127.0.0.1 port {port} (Address already in use): "
+        "end what listens there, or choose another --port (0 takes a free one)\n"
+    )
+
+
+def test_an_address_of_no_machine_is_told(tmp_path: Path) -> None:
+    for host in ("192.0.2.1", "no.such.host.invalid"):
+        done = run("serve", "--port", "0", "--host", host, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert re.search(r"as --host$|another --host$", done.stderr.strip()), done.stderr
+
+
+COMMANDS = [["serve", "--port", "0"], ["import", "chat.json"], ["export", "x"], ["check"], ["demo", "--port", "0"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = run(*command, "--data-dir", "file/data", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("sapwood: can't write the data folder file/data (")
+    assert "name another one with SAPWOOD_DATA_DIR" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_file_of_a_newer_version_is_told(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "data").mkdir()
+    with closing(sqlite3.connect(tmp_path / "data" / FILE)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    done = run(*command, "--data-dir", "data", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "was written by a newer Sapwood (schema version 99" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("url", ["mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=200", "mongodb://%", "mysql://x"])
+def test_a_database_that_cannot_be_opened_is_told(tmp_path: Path, url: str) -> None:
+    done = run("serve", "--port", "0", "--database-url", url, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "SAPWOOD_DATABASE_URL" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def read_until(process: subprocess.Popen[str], word: str) -> str:
+    assert process.stdout is not None
+    text = ""
+    while word not in text:
+        line = process.stdout.readline()
+        assert line, text
+        text += line
+    return text
+
+
+def test_the_demo_shows_a_forest_and_something_live(place: Path | str) -> None:
+    with running("demo", "--port", "0", *where(place)) as (process, line):
+        told = read_until(process, "/graphql?query=")
+        query = told[told.index("curl ") : told.index("\n\n2. ")]
+        answer = subprocess.run(["sh", "-c", query], capture_output=True, text=True, timeout=SECONDS, check=True)
+        nodes = json.loads(answer.stdout)["data"]["forest"]["nodes"]
+        assert {"greenhouse", "journey", "clock", "greenhouse-irrigation-drip"} <= {node["id"] for node in nodes}
+        assert "ARCHIVED" in {node["status"] for node in nodes}
+        subscription = told[told.index(sys.executable.rsplit("/", 1)[0]) : told.index("\n\n3. ")]
+        watching = subprocess.Popen(
+            ["sh", "-c", subscription.replace("print(message)", "print(message, flush=True)")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert watching.stdout is not None
+        seen = [watching.stdout.readline() for _ in range(5)]
+        assert "connection_ack" in seen[0]
+        assert all("spaceEvents" in message for message in seen[1:]), seen
+        page = httpx.get(told[told.rindex("http") :].strip(), headers={"accept": "text/html"}, timeout=IN_TIME)
+        assert len(page.json()["data"]["forest"]["nodes"]) >= 11
+        assert end(process) == 0
+        watching.communicate(timeout=SECONDS)
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    with running("demo", "--port", "0", *where(place)) as (process, line):
+        labels = [node["label"] for node in ask(line, "{roots{label}}")["roots"]]
+        assert labels.count("Greenhouse: the week") == 1
+        assert labels.count("Live replays") <= 1
+        assert end(process) == 0
+    assert run("check", *where(place)).returncode == 0

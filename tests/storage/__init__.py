@@ -1,0 +1,1 @@
+"""What is built over a store: import, export, check; on both stores."""

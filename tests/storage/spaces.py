@@ -1,0 +1,91 @@
+"""What a space holds, to be compared with what another one holds."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from storage import checking, formats
+from storage.events import Event
+from storage.exporting import export_lines
+from storage.formats import Reading
+from storage.importing import Imported, import_reading
+from storage.problem import Problem
+from storage.session import SessionMeta, present
+from storage.store import Store
+from storage.topology import TopologyNode
+
+SPACE = "space"
+
+
+async def load(store: Store, reading: Reading, space: str = SPACE, parent_id: str | None = None) -> Imported:
+    return await import_reading(store, space, reading, parent_id=parent_id)
+
+
+async def exported(store: Store, id: str, space: str = SPACE, *, tree: bool = True) -> str:
+    lines = [line async for line in export_lines(store, space, id, tree=tree)]
+    assert all("\n" not in line for line in lines)
+    return "\n".join(lines)
+
+
+def read_lines(content: str) -> Reading:
+    [reading] = formats.read([("export", content)])
+    return reading
+
+
+async def nodes_of(store: Store, space: str = SPACE) -> list[TopologyNode]:
+    forest = await store.tree.forest(space)
+    assert forest is not None
+    return forest.nodes
+
+
+async def log_of(store: Store, meta: SessionMeta) -> list[Event]:
+    """All events of the visible log."""
+    found: list[Event] = []
+    while len(found) < meta.head:
+        page = await store.sessions.events(meta, from_seq=len(found), first=1_000)
+        assert page.events
+        found += page.events
+    return found
+
+
+def plain(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """Events without their ids, which name the log that they happen to be in."""
+    return [event.model_dump() | {"seq": event.seq} for event in events]
+
+
+async def contents(store: Store, space: str = SPACE) -> dict[str, dict[str, Any]]:
+    """By session id all that export and import must keep."""
+    nodes = await nodes_of(store, space)
+    slots = await store.sessions.slots(space, [node.id for node in nodes])
+    found = {}
+    for node in nodes:
+        meta, held, document = node.session, slots[node.id], node.document
+        kept = {name: present(getattr(held, name)) for name in ("system_prompt", "insight", "memory")}
+        found[node.id] = {
+            "events": plain(await log_of(store, meta)),
+            "totals": (meta.totals, meta.inherited, meta.open, meta.behind),
+            "session": (meta.label, meta.status, meta.workflow_mode, meta.metadata),
+            "node": (document.parent_id, document.source_session_id, document.fork_seq, document.refs),
+            "config": document.config.given() if document.config else {},
+            "slots": {name: slot.content for name, slot in kept.items() if slot is not None},
+        }
+    return found
+
+
+async def problems(store: Store, *, repair: bool = False) -> list[Problem]:
+    return [problem async for problem in checking.check(store.database, repair=repair)]
+
+
+async def assert_whole(store: Store) -> None:
+    assert await problems(store) == []
+
+
+async def own_types(store: Store, ids: Sequence[str], space: str = SPACE) -> Counter[str]:
+    """Own events of these sessions by type: their totals without what they inherit."""
+    found: Counter[str] = Counter()
+    for id in ids:
+        meta = await store.sessions.get(space, id)
+        assert meta is not None
+        found += Counter(meta.totals.types)
+        found -= Counter(meta.inherited.types)
+    return found
