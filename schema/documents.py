@@ -3,12 +3,13 @@
 Strawberry's own caches look a document up by hashing its whole tree; by text it is one look-up for both steps.
 """
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from graphql import DocumentNode, GraphQLError, parse, validate
+from graphql import DocumentNode, GraphQLError, GraphQLSyntaxError, parse, validate
 from strawberry.extensions import SchemaExtension
 
 CACHED = 512
@@ -55,8 +56,10 @@ class DocumentCache(SchemaExtension):
     def on_parse(self) -> Iterator[None]:
         """Takes the place of parsing."""
         if self.execution_context.query:
-            self._known = self._documents.of(self.execution_context.query)
-            self.execution_context.graphql_document = self._known.document
+            # A text that can't be parsed is left to Strawberry, which tells of it as of any other refusal.
+            with contextlib.suppress(GraphQLSyntaxError):
+                self._known = self._documents.of(self.execution_context.query)
+                self.execution_context.graphql_document = self._known.document
         yield
 
     def on_validate(self) -> Iterator[None]:

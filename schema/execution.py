@@ -46,6 +46,13 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
 
     readers: ClassVar[dict[Signature, Reader]]
 
+    def execute_fields_serially(
+        self, parent_type: Any, source_value: Any, path: Any, grouped_field_set: Any, position_context: Any
+    ) -> Any:
+        """The fields of a mutation, one after the other; a single one, as nearly all have, without the machinery."""
+        serially = super().execute_fields_serially if len(grouped_field_set) > 1 else self.execute_fields
+        return serially(parent_type, source_value, path, grouped_field_set, position_context)
+
     def complete_iterable_value(
         self,
         item_type: GraphQLOutputType,

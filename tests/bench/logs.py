@@ -45,8 +45,8 @@ def timed(work: Callable[[], Awaitable[Any]], times: int) -> Callable[[], Awaita
 async def measure(place: Place) -> None:
     """Prints the rows of one store."""
     async with place.opened() as store:
-        note(f"[{place.kind}] writing {LONG:,} events in commits of 1,000")
-        await session(store, "forked", LONG + 5, 1_000)
+        note(f"[{place.kind}] writing {LONG:,} events in commits of 10")
+        await session(store, "forked", LONG + 10, 10)
 
         def forking(at_seq: int) -> Callable[[], Awaitable[float]]:
             return timed(lambda: store.tree.fork(SPACE, Fork("forked", at_seq=at_seq, as_root=True)), 30)
@@ -54,6 +54,9 @@ async def measure(place: Place) -> None:
         ratio, long, short = await in_turn(forking(LONG), forking(10))
         detail = f"{long / 30 * 1000:.2f} ms against {short / 30 * 1000:.2f} ms"
         tell(Row(f"[{place.kind}] forking at event 100,000 against at event 10", ratio, 1.5, False, detail))
+        ratio, long, short = await in_turn(forking(LONG + 5), forking(5))
+        detail = f"{long / 30 * 1000:.2f} ms against {short / 30 * 1000:.2f} ms"
+        tell(Row(f"[{place.kind}] the same inside of a commit", ratio, 1.5, False, detail))
         if place.kind == "sqlite":
             await ends(store)
 
