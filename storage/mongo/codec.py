@@ -1,0 +1,174 @@
+"""Models as BSON documents and back.
+
+A document is its model with camelCase names, its instants as dates, and a few fields more that it is found by. Where
+a space's ids are looked up, they are keys `<space>/<id>`, so that one field is enough for an index or a look-up.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.datetime_ms import DatetimeMS
+
+from storage import text
+from storage.database import Commit
+from storage.events import Instant, Model
+from storage.session import SessionMeta, Slots
+from storage.topology import NodeDocument
+
+Document = dict[str, Any]
+
+OPTIONS: CodecOptions[Document] = CodecOptions(dict, datetime_conversion=DatetimeConversion.DATETIME_MS)
+MAX_EVENT_BYTES = 2 * 1024 * 1024
+"""Up to here a commit's events are an array, above it one JSON text: short numbers take six times as much in BSON,
+and a document ends at 16 MiB."""
+
+SESSION_DATES = ("createdAt", "updatedAt", "lastEventAt")
+SLOT_NAMES = ("systemPrompt", "insight", "memory")
+SPARSE = ("turns", "turnSeqs", "steps", "stepSeqs")
+DERIVED = {"label": "labelFold", "parent_id": "parentKey", "ancestors": "lineage", "refs": "refKeys"}
+
+
+def key(space: str, id: str) -> str:
+    """`<space>/<id>`. No space's name holds a slash, and no id is empty: the key of "" is of no document.
+
+    It stands for every text that can't be an id.
+    """
+    return f"{space}/{id if text.possible_id(id) else ''}"
+
+
+def split(key: str) -> tuple[str, str]:
+    """Space and id of a key."""
+    space, _, id = key.partition("/")
+    return space, id
+
+
+def date(instant: Instant) -> DatetimeMS:
+    """An instant as stored."""
+    return DatetimeMS(instant)
+
+
+def encode_session(meta: SessionMeta) -> Document:
+    """The document of a new session."""
+    document = _dump(meta)
+    _to_dates(document, SESSION_DATES)
+    document["_id"] = key(meta.space, meta.id)
+    document["log"] = meta.log
+    document["ownStart"] = meta.own_start
+    document["labelFold"] = meta.label.casefold()
+    if meta.creation_key is not None:
+        document["creationKey"] = f"{meta.space}/{meta.creation_key}"
+    return document
+
+
+def decode_session(document: Document) -> SessionMeta:
+    """The session of a document, which is used up."""
+    _to_instants(document, SESSION_DATES)
+    if "creationKey" in document:
+        document["creationKey"] = split(document["creationKey"])[1]
+    return SessionMeta.model_validate(document)
+
+
+def encode_node(node: NodeDocument) -> Document:
+    """The document of a node."""
+    document = _dump(node)
+    _to_dates(document, ("updatedAt",))
+    document["_id"] = key(node.space, node.id)
+    document["parentKey"] = key(node.space, node.parent_id or "")
+    document["lineage"] = [node.id, *node.ancestors]
+    if node.refs:
+        document["refKeys"] = [key(node.space, target) for target in node.refs]
+    return document
+
+
+def decode_node(document: Document) -> NodeDocument:
+    """The node of a document, which is used up."""
+    _to_instants(document, ("updatedAt",))
+    return NodeDocument.model_validate(document)
+
+
+def encode_slots(slots: Slots) -> Document:
+    """The document of a session's slots."""
+    document = _dump(slots)
+    _to_dates(document, ("createdAt",))
+    for name in SLOT_NAMES:
+        if name in document:
+            _to_dates(document[name], ("updatedAt",))
+    document["_id"] = key(slots.space, slots.id)
+    return document
+
+
+def decode_slots(document: Document) -> Slots:
+    """The slots of a document, which is used up."""
+    _to_instants(document, ("createdAt",))
+    for name in SLOT_NAMES:
+        if name in document:
+            _to_instants(document[name], ("updatedAt",))
+    return Slots.model_validate(document)
+
+
+def size_of(slots: Slots) -> int:
+    """Bytes of content."""
+    found = (slots.system_prompt, slots.insight, slots.memory)
+    return sum(len(slot.content.encode()) for slot in found if slot is not None and slot.content is not None)
+
+
+def encode_commit(commit: Commit) -> Document:
+    """The document of a commit. Empty marks are left out, so that sparse indexes pass over them."""
+    document = _dump(commit, exclude={"id", "events"})
+    _to_dates(document, ("at",))
+    if "insight" in document:
+        _to_dates(document["insight"], ("updatedAt",))
+    for name in SPARSE:
+        if not document[name]:
+            del document[name]
+    document["_id"] = commit.id
+    document["events"] = commit.events if commit.size <= MAX_EVENT_BYTES else orjson.dumps(commit.events).decode()
+    return document
+
+
+def decode_commit(document: Document) -> Commit:
+    """The commit of a document, which is used up."""
+    _to_instants(document, ("at",))
+    if "insight" in document:
+        _to_instants(document["insight"], ("updatedAt",))
+    if isinstance(document["events"], str):
+        document["events"] = orjson.loads(document["events"])
+    document["id"] = document.pop("_id")
+    return Commit.model_validate(document)
+
+
+def changed_fields(document: Document, model: Model, names: Mapping[str, Any]) -> tuple[Document, Document]:
+    """What to set and what to unset for the attributes `names` of a model to become those of its document."""
+    fields = type(model).model_fields
+    paths = [fields[name].alias or name for name in names] + [DERIVED[name] for name in names if name in DERIVED]
+    return {path: document[path] for path in paths if path in document}, {
+        path: "" for path in paths if path not in document
+    }
+
+
+def encode_session_part(meta: SessionMeta, names: Mapping[str, Any]) -> Document:
+    """Those fields of a session's document that stand for the attributes `names`."""
+    document = _dump(meta, include=set(names))
+    if "label" in names:
+        document["labelFold"] = meta.label.casefold()
+    return document
+
+
+def _dump(model: Model, **which: set[str]) -> Document:
+    return model.model_dump(
+        mode="json", by_alias=True, exclude_none=True, include=which.get("include"), exclude=which.get("exclude")
+    )
+
+
+def _to_dates(document: Document, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in document:
+            document[name] = DatetimeMS(document[name])
+
+
+def _to_instants(document: Document, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in document:
+            document[name] = int(document[name])

@@ -1,0 +1,225 @@
+"""MongoDB as a `storage.database.Database`: transactions that are started over, and never done twice."""
+
+import asyncio
+import contextlib
+import random
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorClientSession, AsyncIOMotorDatabase
+from pymongo import ReadPreference, WriteConcern
+from pymongo.errors import PyMongoError, ServerSelectionTimeoutError
+from pymongo.read_concern import ReadConcern
+
+from storage import errors
+from storage.database import Commit, Queries, Transaction, Wake
+from storage.mongo import changes, codec, failure
+from storage.mongo.codec import Document
+from storage.mongo.queries import MongoQueries
+from storage.mongo.queues import Queues
+from storage.mongo.transaction import MongoTransaction
+
+T = TypeVar("T")
+Listener = Callable[[Sequence[Wake], Sequence[Commit]], None]
+
+DURABLE = WriteConcern("majority", j=True, wtimeout=10_000)
+MAJORITY = ReadConcern("majority")
+SNAPSHOT = ReadConcern("snapshot")
+
+PATIENCE_SECONDS = 30.0
+"""How long work is started over before it is given up."""
+LONGEST_PAUSE_SECONDS = 0.2
+DROPPED_AT_ONCE = 5_000
+
+
+class MongoDatabase:
+    """A database opened by `open_url`."""
+
+    def __init__(self, client: AsyncIOMotorClient[Document], database: str, name: str) -> None:
+        self.name = name
+        self._client = client
+        self._database = client.get_database(
+            database,
+            codec_options=codec.OPTIONS,
+            read_preference=ReadPreference.PRIMARY,
+            write_concern=DURABLE,
+            read_concern=MAJORITY,
+        )
+        self._queues = Queues()
+        self._listeners: list[Listener] = []
+        self._running: set[asyncio.Task[Any]] = set()
+        self._closing = False
+
+    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+        with failure.translated():
+            return await query(MongoQueries(self._database))
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        try:
+            async with asyncio.timeout_at(deadline):
+                entered = await self._queues.enter(queue)
+        except TimeoutError as error:
+            raise errors.Unavailable("other writes to the same session take too long; try again") from error
+        if self._closing:
+            self._queues.leave(entered)
+            raise errors.Unavailable("this server is shutting down; try again")
+        run = _Run(self, work, deadline)
+        task = asyncio.create_task(self._finish(run.run(), entered))
+        self._running.add(task)
+        task.add_done_callback(self._finished)
+        try:
+            result: T = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            run.abandoned = True
+            raise
+        return result
+
+    async def _finish(self, run: Coroutine[Any, Any, T], entered: Collection[str]) -> T:
+        try:
+            return await run
+        finally:
+            self._queues.leave(entered)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    async def collect(self, log: str, cut: int) -> int:
+        commits = self._database["commits"]
+        total = 0
+        with failure.translated():
+            while True:
+                where = {"log": log, "first": {"$gte": cut}}
+                found = await commits.find(where, {"_id": 0, "first": 1}).limit(DROPPED_AT_ONCE).to_list(None)
+                if not found:
+                    return total
+                seqs = [row["first"] for row in found]
+                where = {"log": log, "first": {"$gte": min(seqs), "$lte": max(seqs)}}
+                total += (await commits.delete_many(where)).deleted_count
+
+    def changes(self) -> AsyncIterator[Sequence[Wake]]:
+        return changes.follow(self._database)
+
+    def watch(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    async def ping(self) -> None:
+        await self.read(lambda queries: queries.as_of())
+
+    async def close(self) -> None:
+        self._closing = True
+        while self._running:
+            await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.to_thread(self._client.close)
+
+    @property
+    def documents(self) -> AsyncIOMotorDatabase[Document]:
+        """The collections."""
+        return self._database
+
+    @contextlib.asynccontextmanager
+    async def begin(self) -> AsyncIterator[tuple[AsyncIOMotorClientSession, MongoTransaction]]:
+        """A transaction under way; what is not committed at the end is undone."""
+        async with await self._client.start_session() as session:
+            session.start_transaction(SNAPSHOT, DURABLE, ReadPreference.PRIMARY)
+            try:
+                yield session, MongoTransaction(self._database, session, uuid.uuid4().hex)
+            finally:
+                # Motor's own way out of a session aborts on the event loop's thread, which would stop it.
+                if session.in_transaction:  # type: ignore[truthy-function]  # a property; the stub says method
+                    await session.abort_transaction()
+
+    def tell(self, transaction: MongoTransaction) -> None:
+        """Has the listeners hear of what a transaction wrote."""
+        if transaction.wakes:
+            for listener in self._listeners:
+                listener(transaction.wakes, transaction.commits_made)
+
+
+class _Run:
+    """One work's way to its end: tries, until one is committed or refuses.
+
+    A commit that is not answered is sent again. A try of which the server then knows nothing is uncertain: it may have
+    been committed before the server went away. Every later try looks first, in its own snapshot, for
+    the evidence of those: if it is there, that try's result stands. If an uncertain one is committed later still, it
+    collides with the later try, which writes the same documents, and that one is started over and then finds it.
+    """
+
+    def __init__(self, database: MongoDatabase, work: Callable[[Transaction], Awaitable[Any]], deadline: float) -> None:
+        self.abandoned = False
+        self._database = database
+        self._work = work
+        self._deadline = deadline
+        self._uncertain: list[MongoTransaction] = []
+
+    async def run(self) -> Any:
+        tries = 0
+        while True:
+            try:
+                done = await self._try()
+            except failure.DRIVER_ERRORS as error:
+                tries += 1
+                if not self._goes_on(error):
+                    raise self._given_up(error) from error
+                await _pause(tries)
+            else:
+                self._database.tell(done)
+                return done.result
+
+    def _goes_on(self, error: Exception) -> bool:
+        if not isinstance(error, PyMongoError) or self._late:
+            return False
+        if self._uncertain:
+            return failure.is_collision(error) or failure.is_away(error)
+        if isinstance(error, ServerSelectionTimeoutError) or self.abandoned:
+            return False
+        return failure.is_collision(error)
+
+    def _given_up(self, error: Exception) -> errors.SapwoodError:
+        if self._uncertain:
+            return errors.Unavailable(
+                "the database went away while it was writing, and whether it has written is not known; try again, with "
+                "the same idempotencyKey if there was one"
+            )
+        return failure.translate(error)
+
+    async def _try(self) -> MongoTransaction:
+        """The transaction that was committed, now or by an earlier try."""
+        async with self._database.begin() as (session, transaction):
+            for earlier in self._uncertain:
+                if await transaction.stands(earlier):
+                    return earlier
+            transaction.result = await self._work(transaction)
+            await transaction.seal()
+            if self.abandoned:
+                raise errors.Unavailable("the caller has gone; nothing was written")
+            await self._commit(session, transaction)
+        return transaction
+
+    async def _commit(self, session: AsyncIOMotorClientSession, transaction: MongoTransaction) -> None:
+        tries = 0
+        while True:
+            try:
+                await session.commit_transaction()
+            except PyMongoError as error:
+                tries += 1
+                # Until it is told, the server may keep the transaction open, and any other try would collide with it.
+                if error.has_error_label("UnknownTransactionCommitResult") and not self._late:
+                    await _pause(tries)
+                    continue
+                if transaction.wrote:
+                    self._uncertain.append(transaction)
+                raise
+            else:
+                return
+
+    @property
+    def _late(self) -> bool:
+        return asyncio.get_running_loop().time() > self._deadline
+
+
+async def _pause(tries: int) -> None:
+    await asyncio.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.004 * 2 ** min(tries, 10))))

@@ -1,0 +1,196 @@
+"""Writing documents inside a transaction of the database."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from motor.motor_asyncio import AsyncIOMotorClientSession, AsyncIOMotorDatabase
+from pymongo import ReturnDocument, UpdateOne
+
+from storage import errors
+from storage.database import Commit, Wake
+from storage.events import Instant
+from storage.mongo import codec
+from storage.mongo.codec import Document, date, key
+from storage.mongo.queries import AT_ONCE, MongoQueries
+from storage.session import SessionMeta, Slot, Slots
+from storage.topology import NodeDocument
+
+WRITES_AT_ONCE = 1_000
+
+
+class MongoTransaction(MongoQueries):
+    """`storage.database.Transaction`. `attempt` names this try of the work; `result` is what the work returned.
+
+    The first write that needs the time takes the database's and reads it back; later writes use the same time and
+    wait in a batch for the next reading or the end.
+    """
+
+    def __init__(
+        self,
+        database: AsyncIOMotorDatabase[Document],
+        session: AsyncIOMotorClientSession,
+        attempt: str,
+    ) -> None:
+        super().__init__(database, session)
+        self.attempt = attempt
+        self.result: Any = None
+        self.wakes: list[Wake] = []
+        self.commits_made: list[Commit] = []
+        self.wrote = False
+        self._now: Instant | None = None
+        self._pending: dict[str, list[UpdateOne]] = {}
+
+    @property
+    def evidence(self) -> tuple[str, str]:
+        """Collection and `_id` of a document that is there if, and only if, this transaction was committed."""
+        return ("commits", self.commits_made[0].id) if self.commits_made else ("attempts", self.attempt)
+
+    async def stands(self, earlier: "MongoTransaction") -> bool:
+        """Whether an earlier try, whose outcome was uncertain, has been committed as of this snapshot."""
+        collection, id = earlier.evidence
+        return await self._find_one(collection, {"_id": id}, {"_id": 1}) is not None
+
+    async def seal(self) -> None:
+        """Writes what is waiting and the evidence."""
+        await self._ready()
+        if self.wrote and not self.commits_made:
+            update = {"$currentDate": {"at": True}}
+            await self._database["attempts"].update_one(
+                {"_id": self.attempt}, update, upsert=True, session=self._session
+            )
+
+    async def _ready(self) -> None:
+        pending, self._pending = self._pending, {}
+        for collection, writes in pending.items():
+            for start in range(0, len(writes), WRITES_AT_ONCE):
+                part = writes[start : start + WRITES_AT_ONCE]
+                await self._database[collection].bulk_write(part, session=self._session)
+
+    async def next_root(self, space: str) -> tuple[int, Instant]:
+        await self._ready()
+        self.wrote = True
+        found = await self._database["spaces"].find_one_and_update(
+            {"_id": space},
+            {"$inc": {"roots": 1}, "$currentDate": {"updatedAt": True}},
+            upsert=True,
+            return_document=ReturnDocument.AFTER,
+            session=self._session,
+        )
+        self._now = self._now or int(found["updatedAt"])
+        return int(found["roots"]) - 1, self._now
+
+    async def insert_session(self, meta: SessionMeta) -> None:
+        await self._insert("sessions", codec.encode_session(meta))
+        self._wake("session", meta.space, meta.id)
+
+    async def insert_node(self, node: NodeDocument) -> None:
+        await self._insert("nodes", codec.encode_node(node))
+        self._wake("node", node.space, node.id)
+
+    async def insert_slots(self, slots: Slots) -> None:
+        await self._insert("slots", codec.encode_slots(slots))
+        self._wake("slots", slots.space, slots.id)
+
+    async def insert_commit(self, commit: Commit) -> None:
+        await self._insert("commits", codec.encode_commit(commit))
+        self.commits_made.append(commit)
+        self.wakes.append(Wake("log", commit.space, commit.session, commit.log, commit.first, commit.last))
+
+    async def _insert(self, collection: str, document: Document) -> None:
+        self.wrote = True
+        await self._database[collection].insert_one(document, session=self._session)
+
+    async def change_session(
+        self, meta: SessionMeta, changes: dict[str, Any], *, appended: bool = False
+    ) -> SessionMeta:
+        changed = meta.model_copy(update=changes)
+        sets, unsets = codec.changed_fields(codec.encode_session_part(changed, changes), meta, changes)
+        dates = ("updatedAt", "lastEventAt") if appended else ("updatedAt",)
+        now = await self._update("sessions", key(meta.space, meta.id), sets, unsets, dates)
+        if not appended:
+            self._wake("session", meta.space, meta.id)
+        return changed.model_copy(update={"updated_at": now, "last_event_at": now if appended else meta.last_event_at})
+
+    async def rely_on(self, space: str, *, sessions: Collection[str] = (), nodes: Collection[str] = ()) -> None:
+        for collection, ids in (("sessions", sessions), ("nodes", nodes)):
+            for id in ids:
+                self._add(collection, UpdateOne({"_id": key(space, id)}, {"$inc": {"relied": 1}}))
+
+    async def change_node(self, node: NodeDocument, changes: dict[str, Any]) -> NodeDocument:
+        changed = node.model_copy(update=changes)
+        sets, unsets = codec.changed_fields(codec.encode_node(changed), node, changes)
+        now = await self._update("nodes", key(node.space, node.id), sets, unsets, ("updatedAt",))
+        self._wake("node", node.space, node.id)
+        return changed.model_copy(update={"updated_at": now})
+
+    async def change_places(self, nodes: Sequence[NodeDocument]) -> None:
+        for node in nodes:
+            await self.change_node(node, {"ancestors": node.ancestors, "moved_at_head": node.moved_at_head})
+
+    async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots:
+        sets: Document = {}
+        unsets: Document = {}
+        dates: list[str] = []
+        changed = codec.encode_slots(slots.model_copy(update=changes))
+        for name in changes:
+            path = Slots.model_fields[name].alias or name
+            for field in Slot.model_fields.values():
+                part = f"{path}.{field.alias}"
+                if field.alias == "updatedAt":
+                    dates.append(part)
+                elif field.alias in changed[path]:
+                    sets[part] = changed[path][field.alias]
+                else:
+                    unsets[part] = ""
+        now = await self._update("slots", key(slots.space, slots.id), sets, unsets, dates)
+        self._wake("slots", slots.space, slots.id)
+        timed = {name: slot.model_copy(update={"updated_at": now}) for name, slot in changes.items()}
+        return slots.model_copy(update=timed)
+
+    async def delete(self, space: str, ids: Collection[str]) -> None:
+        await self._ready()
+        self.wrote = True
+        keys = [key(space, id) for id in ids]
+        for collection in ("sessions", "nodes", "slots"):
+            for start in range(0, len(keys), AT_ONCE):
+                where = {"_id": {"$in": keys[start : start + AT_ONCE]}}
+                await self._database[collection].delete_many(where, session=self._session)
+        for id in ids:
+            self._wake("session", space, id)
+            self._wake("node", space, id)
+
+    async def _update(
+        self, collection: str, id: str, sets: Document, unsets: Document, dates: Sequence[str]
+    ) -> Instant:
+        """Sets and unsets fields, and `dates` to the database's time, which it returns."""
+        update: Document = {"$unset": unsets} if unsets else {}
+        if self._now is not None:
+            update["$set"] = {**sets, **dict.fromkeys(dates, date(self._now))}
+            self._add(collection, UpdateOne({"_id": id}, update))
+            return self._now
+        await self._ready()
+        self.wrote = True
+        if sets:
+            update["$set"] = sets
+        update["$currentDate"] = dict.fromkeys(dates, True)
+        found = await self._database[collection].find_one_and_update(
+            {"_id": id},
+            update,
+            projection={dates[0]: 1},
+            return_document=ReturnDocument.AFTER,
+            session=self._session,
+        )
+        if found is None:
+            raise errors.SapwoodError(f"the document {id} of {collection} is missing; run `sapwood check --repair`")
+        time: Any = found
+        for name in dates[0].split("."):
+            time = time[name]
+        self._now = int(time)
+        return self._now
+
+    def _add(self, collection: str, write: UpdateOne) -> None:
+        self.wrote = True
+        self._pending.setdefault(collection, []).append(write)
+
+    def _wake(self, kind: str, space: str, id: str) -> None:
+        self.wakes.append(Wake(kind, space, id))

@@ -1,0 +1,107 @@
+"""A database that can't be used is refused at the start, saying what to do, and never naming a password."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pymongo
+import pytest
+from pymongo.errors import PyMongoError
+
+from storage import errors
+from storage.mongo.client import open_url
+from tests.conftest import _free_port
+
+StartServer = Callable[..., str]
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Starts SecantusDB with options; `host:port`."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*options: str) -> str:
+        place = f"127.0.0.1:{_free_port()}"
+        command = [Path(sys.executable).with_name("secantusd-py"), "--port", place.split(":")[1]]
+        server = subprocess.Popen(
+            [*command, "--storage-path", tmp_path / "data", *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        started.append(server)
+        with pymongo.MongoClient(f"mongodb://{place}", serverSelectionTimeoutMS=200, directConnection=True) as client:
+            for _ in range(100):
+                try:
+                    client.admin.command("hello")
+                except PyMongoError:
+                    time.sleep(0.05)
+                else:
+                    return place
+        raise RuntimeError("SecantusDB did not start")
+
+    yield start
+    for server in started:
+        server.kill()
+        server.wait()
+
+
+async def refusal(url: str) -> str:
+    with pytest.raises(errors.StartupError) as refused:
+        await open_url(url)
+    assert "s3cret" not in str(refused.value)
+    return str(refused.value)
+
+
+async def test_a_standalone_server(start_server: StartServer) -> None:
+    assert "rs.initiate()" in await refusal(f"mongodb://{start_server('--standalone')}")
+
+
+async def test_a_wrong_password(start_server: StartServer) -> None:
+    message = await refusal(f"mongodb://someone:s3cret@{start_server('--auth')}/sapwood")
+    assert "user or password" in message
+    assert "authSource" in message
+
+
+async def test_no_password(start_server: StartServer) -> None:
+    assert "password" in await refusal(f"mongodb://{start_server('--auth')}/sapwood")
+
+
+async def test_no_server() -> None:
+    place = f"127.0.0.1:{_free_port()}"
+    started = time.monotonic()
+    message = await refusal(f"mongodb://someone:s3cret@{place}/sapwood")
+    assert place in message
+    assert "start it" in message
+    assert time.monotonic() - started < 6
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mongodb://",
+        "mongodb://someone:s3cret@",
+        "mongodb://someone:s3cret@host:port",
+        "mongodb://some:one:s3cret@host",
+        "mongodb://someone:s3cret/@host",
+        "mongodb://host/a b?w=",
+        "http://someone:s3cret@host",
+    ],
+)
+async def test_a_malformed_url(url: str) -> None:
+    assert "mongodb://user:password@host:27017/database" in await refusal(url)
+
+
+async def test_documents_of_a_newer_version(mongodb_database: str) -> None:
+    await (await open_url(mongodb_database)).close()
+    with pymongo.MongoClient(mongodb_database) as client:
+        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": 2}})
+    assert "newer Sapwood" in await refusal(mongodb_database)
+
+
+async def test_the_name_tells_no_credentials(mongodb_database: str) -> None:
+    database = await open_url(mongodb_database)
+    assert database.name.startswith("MongoDB 127.0.0.1:")
+    assert database.name.endswith(mongodb_database.rsplit("/", 1)[1])
+    await database.close()

@@ -1,0 +1,1 @@
+"""The server as a process of its own, over the real wire."""

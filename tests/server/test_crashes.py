@@ -1,0 +1,121 @@
+"""Processes that are killed at random moments under load, and what is left."""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pymongo
+import pytest
+
+from tests.conftest import MongoServer
+from tests.server.client import Client
+from tests.server.load import Follower, Load, check_whole, running
+from tests.server.operations import create, log
+from tests.server.process import SAPWOOD, Server
+
+ROUNDS = 20
+SESSIONS = 4
+WRITERS = 8
+CATCH_UP_SECONDS = 60.0
+SEED = int(os.environ.get("SAPWOOD_TEST_SEED", random.SystemRandom().randrange(2**32)))
+"""Printed, so that the choices of a failed run can be made again."""
+
+Restart = Callable[[], None]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[MongoServer]:
+    """A MongoDB server of the test's own, to be killed."""
+    server = MongoServer(tmp_path / "mongodb")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["server on sqlite", "server on mongodb", "mongodb"])
+def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Server, Path | str, Restart]]:
+    """A server, where its data are, and how to kill and start again what this test kills."""
+    what, _, store = request.param.partition(" on ")
+    database: MongoServer | None = None if store == "sqlite" else request.getfixturevalue("database")
+    place: Path | str = tmp_path / "data" if database is None else f"{database.url}crashes"
+    server = Server(place, tmp_path / "log")
+    server.start()
+
+    def restart() -> None:
+        if what == "server":
+            server.kill()
+            if database is not None:
+                _end_transactions(database)
+            server.start()
+        else:
+            assert database is not None
+            database.kill()
+            database.start()
+
+    yield server, place, restart
+    server.end()
+    print(server.output)
+
+
+def _end_transactions(database: MongoServer) -> None:
+    """Ends what a killed server left under way, which MongoDB else does after a minute; until then it blocks others."""
+    with pymongo.MongoClient(database.url) as client:
+        client.admin.command("killAllSessions", [])
+
+
+@pytest.mark.timeout(600)
+async def test_what_is_acknowledged_outlives_kills_at_random_moments(
+    killed: tuple[Server, Path | str, Restart],
+) -> None:
+    """No acknowledged event is lost, none is there twice, none is torn, and each subscriber sees the exact log."""
+    server, place, restart = killed
+    print(f"seed {SEED}")
+    chance = random.Random(SEED)
+    async with Client(lambda: server.graphql) as client:
+        root = await create(client, "root")
+        sessions = [await create(client, f"s{number}", root) for number in range(SESSIONS)]
+        forks = await create(client, "forks")
+        load = Load(server, sessions, chance)
+        followers = [Follower(server, [id]) for id in sessions]
+        space = Follower(server, sessions)
+        following = [asyncio.create_task(follower.of_session()) for follower in followers]
+        following.append(asyncio.create_task(space.of_space(root)))
+        writing = [asyncio.create_task(load.write(client, writer)) for writer in range(WRITERS)]
+        writing.append(asyncio.create_task(load.fork(client, forks)))
+        async with running(*following):
+            async with running(*writing):
+                for _ in range(ROUNDS):
+                    await load.acknowledged(chance.randint(1, 40))
+                    await asyncio.sleep(chance.uniform(0, 0.02))
+                    await asyncio.to_thread(restart)
+                await load.acknowledged(WRITERS)
+                load.stopped = True
+                await asyncio.gather(*writing)
+            logs = {id: await log(client, id) for id in sessions}
+            check_whole(logs, load)
+            await _check_forks(client, forks, logs, load)
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                for follower in (*followers, space):
+                    await follower.caught_up(logs)
+        for follower in (*followers, space):
+            assert follower.seen == {id: logs[id] for id in follower.seen}
+    where = ["--data-dir", str(place)] if isinstance(place, Path) else ["--database-url", place]
+    check = await asyncio.create_subprocess_exec(SAPWOOD, "check", *where, stdout=asyncio.subprocess.PIPE)
+    said, _ = await check.communicate()
+    assert check.returncode == 0, said.decode()
+    assert await asyncio.to_thread(server.end) == 0
+
+
+async def _check_forks(client: Client, parent_id: str, logs: dict[str, list[dict[str, object]]], load: Load) -> None:
+    """Each acknowledged fork is there once and whole: a part of its source's log, then its prompt."""
+    query = "query($id: ID!) { topologyNode(id: $id) { children { id sourceSessionId forkSeq } } }"
+    children = (await client.run(query, id=parent_id))["topologyNode"]["children"]
+    by_id = {child["id"]: child for child in children}
+    assert sorted(by_id) == sorted(id for id, _ in load.forked.values())
+    for key, (id, head) in load.forked.items():
+        child, events = by_id[id], await log(client, id)
+        assert len(events) == head == child["forkSeq"] + 1
+        assert events[:-1] == logs[child["sourceSessionId"]][: child["forkSeq"]]
+        assert events[-1]["content"] == key

@@ -1,0 +1,197 @@
+"""A database that goes away under a running server, and comes back."""
+
+import asyncio
+import contextlib
+import fcntl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import httpx
+import psutil
+import pytest
+
+from storage.sqlite.database import FILE
+from tests.conftest import MongoServer
+from tests.server.client import Client, Refused, Socket, Stream
+from tests.server.operations import FOLLOW, append, create, log, slot_writes_until_told, texts
+from tests.server.process import Server
+
+BACK_SECONDS = 60.0
+ALIVE_SECONDS = 5.0
+SHARED_LOCKS = (8, 120)
+"""How many bytes of SQLite's shared memory file are its locks, and from where on (sqlite.org/walformat.html)."""
+SPACE = "subscription($positions: [SessionPosition!]) { spaceEvents(positions: $positions) { sessionId seq } }"
+SLOTS = "subscription($root: ID) { slotChanges(rootId: $root) { name slot { version } } }"
+FOREST = """subscription($root: ID) { forestChanges(rootId: $root) {
+  ... on ForestSnapshot { forest { nodeCount } } ... on ForestDelta { upserted { id head } } } }"""
+
+
+@dataclass
+class Outage:
+    """How the database under a server is taken away and brought back; `reads` says whether it can still be read."""
+
+    server: Server
+    begin: Callable[[], None]
+    end: Callable[[], None]
+    reads: bool
+
+
+@pytest.fixture(params=["sqlite locked", "sqlite without disk space", "mongodb killed"])
+def outage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Outage]:
+    """A server on each store, with what takes its database away.
+
+    The SQLite file can't be used while another process holds all of its locks, nor written where no byte more fits on
+    the disk, which a limit on the process's files is like.
+    """
+    with contextlib.ExitStack() as stack:
+        if request.param == "mongodb killed":
+            database = MongoServer(tmp_path / "mongodb")
+            database.start()
+            stack.callback(database.stop)
+            server = Server(f"{database.url}away", tmp_path / "log")
+            outage = Outage(server, database.kill, database.start, reads=False)
+        else:
+            server = Server(tmp_path / "data", tmp_path / "log")
+            if request.param == "sqlite locked":
+                held = _Locks(tmp_path / "data" / f"{FILE}-shm")
+                stack.callback(held.close)
+                outage = Outage(server, held.take, held.close, reads=False)
+            else:
+                outage = Outage(server, lambda: _limit_files(server, 0), lambda: _limit_files(server, None), reads=True)
+        server.start()
+        stack.callback(server.end)
+        yield outage
+
+
+class _Locks:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def take(self) -> None:
+        self._file = self._path.open("r+b")
+        fcntl.lockf(self._file, fcntl.LOCK_EX, *SHARED_LOCKS)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _limit_files(server: Server, bytes: int | None) -> None:
+    _, hard = server.process.rlimit(psutil.RLIMIT_FSIZE)
+    server.process.rlimit(psutil.RLIMIT_FSIZE, (hard if bytes is None else bytes, hard))
+
+
+@contextlib.asynccontextmanager
+async def away(outage: Outage) -> AsyncIterator[None]:
+    """The time in which the database is away."""
+    await asyncio.to_thread(outage.begin)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(outage.end)
+
+
+async def until_done(operation: Callable[[], Awaitable[Any]]) -> Any:
+    """The result of an operation that is tried as long as the database is out of reach."""
+    async with asyncio.timeout(BACK_SECONDS):
+        while True:
+            try:
+                return await operation()
+            except Refused as refused:
+                if refused.code != "UNAVAILABLE":
+                    raise
+            await asyncio.sleep(0.05)
+
+
+async def subscribe_to_all(client: Client, socket: Socket, root: str) -> dict[str, Stream]:
+    """A subscription of each kind, all of them registered and with nothing left to tell."""
+    slots = await socket.subscribe(SLOTS, root=root)
+    await slot_writes_until_told(client, slots, root)
+    events = await socket.subscribe(FOLLOW, id=root, **{"from": 0})
+    space = await socket.subscribe(SPACE, positions=[{"sessionId": root, "fromSeq": 0}])
+    forest = await socket.subscribe(FOREST, root=root)
+    assert len(await events.take(3)) == len(await space.take(3)) == 3
+    assert (await forest.next())["forestChanges"] == {"forest": {"nodeCount": 1}}
+    return {"events": events, "space": space, "forest": forest, "slots": slots}
+
+
+async def test_requests_are_unavailable_and_subscriptions_wait_until_it_is_back(outage: Outage) -> None:
+    """No request is wrongly answered, no subscriber is told of an error, and none has lost an event."""
+    server = outage.server
+    query = "query($id: ID!) { session(id: $id) { head } }"
+    put = 'mutation($id: ID!) { putInsight(input: {sessionId: $id, content: "x"}) { sessionId } }'
+    async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
+        await create(client, "root")
+        await append(client, "root", *texts(3))
+        streams = await subscribe_to_all(client, socket, "root")
+        async with away(outage):
+
+            async def refused(operation: Awaitable[Any]) -> None:
+                with pytest.raises(Refused) as refusal:
+                    await operation
+                assert refusal.value.code == "UNAVAILABLE", refusal.value
+
+            async def follow() -> None:
+                await (await socket.subscribe(FOLLOW, id="root", **{"from": 0})).next()
+
+            writes = [append(client, "root", *texts(2, 3), idempotencyKey="k"), client.run(put, id="root")]
+            reads = [client.run(query, id="root"), follow()]
+            if outage.reads:
+                await asyncio.gather(*map(refused, writes), *reads)
+            else:
+                await asyncio.gather(*map(refused, [*writes, *reads]))
+            for name, stream in streams.items():
+                assert stream.messages.empty(), f"{name} was told {stream.messages.get_nowait()}"
+        done = await until_done(lambda: append(client, "root", *texts(2, 3), idempotencyKey="k"))
+        assert (done["firstSeq"], done["head"]) == (3, 5)
+        await until_done(lambda: client.run(put, id="root"))
+        stored = await log(client, "root")
+        assert [event["content"] for event in stored] == [f"message {seq}" for seq in range(5)]
+        assert [result["sessionEvents"] for result in await streams["events"].take(2)] == stored[3:]
+        told = [result["spaceEvents"] for result in await streams["space"].take(2)]
+        assert told == [{"sessionId": "root", "seq": seq} for seq in (3, 4)]
+        assert (await streams["slots"].next())["slotChanges"]["name"] == "INSIGHT"
+        while (await streams["forest"].next())["forestChanges"]["upserted"] != [{"id": "root", "head": 5}]:
+            pass
+        await append(client, "root", *texts(1, 5))
+        assert (await streams["events"].next())["sessionEvents"]["seq"] == 5
+        assert (await streams["space"].next())["spaceEvents"]["seq"] == 5
+
+
+async def test_readiness_falls_and_rises(outage: Outage) -> None:
+    """While nothing can be written the server is not ready, and says why."""
+    server = outage.server
+    async with Client(lambda: server.graphql) as client:
+        await create(client, "root")
+        assert (await asyncio.to_thread(server.ready))[0] == 200
+        async with away(outage):
+            refusal = await client.refusal("mutation { createSession(input: {}) { session { id } } }")
+            assert refusal.code == "UNAVAILABLE"
+            status, answer = await asyncio.to_thread(server.ready)
+            assert (status, answer["status"]) == (503, "unavailable")
+            assert answer["reason"]
+        async with asyncio.timeout(BACK_SECONDS):
+            while (await asyncio.to_thread(server.ready))[0] != 200:  # noqa: ASYNC110  # another process's state
+                await asyncio.sleep(0.05)
+        await until_done(lambda: create(client, "again"))
+
+
+async def test_the_server_itself_stays_alive(outage: Outage) -> None:
+    """What waits for the database does not hold up what needs none of it."""
+    server = outage.server
+    async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
+        await create(client, "root")
+        await append(client, "root", *texts(1))
+        stream = await socket.subscribe(FOLLOW, id="root", **{"from": 0})
+        await stream.next()
+        async with away(outage):
+            waiting = asyncio.create_task(client.refusal("mutation { createSession(input: {}) { session { id } } }"))
+            async with httpx.AsyncClient(verify=False, timeout=ALIVE_SECONDS) as http:
+                while not waiting.done():
+                    assert (await http.get(f"{server.url}/healthz")).status_code == 200
+                    await asyncio.wait([waiting], timeout=0.1)
+            assert (await waiting).code == "UNAVAILABLE"
