@@ -1,0 +1,205 @@
+"""The rows behind the `runs` query: one per turn and session whose own log holds an event of the turn.
+
+A row tells how the turn stands, as seen from the session (query, status, feedback, ...), and what the session's own
+events add to it (names, tokens, steps, calls, duration), so that sums over rows count nothing twice. Rows hold nothing
+of a tool's result, so no open calls have to be known to keep them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from storage.events import (
+    AssistantChunk,
+    Event,
+    Instant,
+    JsonText,
+    Model,
+    RunFeedback,
+    RunStatus,
+    StepEnd,
+    StepStart,
+    ToolCall,
+    TurnEnd,
+    TurnStart,
+)
+from storage.session import SessionMeta
+from storage.state import LARGEST_FLOAT
+from storage.views.run_values import duration, given, time_of
+from storage.views.runs import first_text
+
+MAX_TEXT = 4_000
+"""Code points of a text in a row. A longer one is cut, and its field named in `cut`: the whole is in the log."""
+MAX_NAMES = 200
+"""Agent names, and tool names, in a row: the first ones that differ."""
+
+
+class RunRow(Model):
+    """A turn in the own log of one session. Times in ms since 1970.
+
+    `since` is the time of the first own event, None for a row that has none yet and is not stored. `duration_ms`
+    counts from there to the turn's end, if that is an own event too. `cut` names the fields (as in documents) whose
+    text is longer than a row keeps; a self-evaluation that is too long is left out whole.
+    """
+
+    space: str
+    session_id: str
+    origin_session_id: str
+    turn_id: str
+    start_seq: int
+    started_at: Instant
+    since: Instant | None = None
+    ended_at: Instant | None = None
+    updated_at: Instant
+    status: RunStatus = RunStatus.PENDING
+    query: str | None = None
+    agent_flow: str | None = None
+    error: str | None = None
+    feedback: str | None = None
+    self_evaluation: JsonText | None = None
+    agent_names: tuple[str, ...] = ()
+    tool_names: tuple[str, ...] = ()
+    tokens: float = 0.0
+    steps: int = 0
+    tool_calls: int = 0
+    duration_ms: float | None = None
+    cut: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """`<session>/<origin session>/<turn>`."""
+        return f"{self.session_id}/{self.origin_session_id}/{self.turn_id}"
+
+    @property
+    def place(self) -> str:
+        """Orders, as text, the rows of a space that started in the same millisecond; no two of them have the same."""
+        return f"{self.start_seq:010}/{self.session_id}"
+
+
+def shortened(value: str) -> str:
+    """A text as a row keeps it, and as a value to look rows up by must be cut."""
+    return value[:MAX_TEXT]
+
+
+def touched(events: Iterable[Event], meta: SessionMeta) -> set[str]:
+    """The turns whose rows must be read before `events` can be applied to them; often none.
+
+    These are the turns that they name and do not start. Chunks alone need no row in a session without inherited
+    events: there the row is there already, and they do not change it.
+    """
+    started: set[str] = set()
+    named: set[str] = set()
+    for event in events:
+        if event.turn_id is None:
+            continue
+        if isinstance(event, TurnStart):
+            started.add(event.turn_id)
+        elif meta.own_start or not isinstance(event, AssistantChunk):
+            named.add(event.turn_id)
+    return named - started
+
+
+def begun(events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
+    """What inherited events tell of their turns: rows without own events, by turn, to apply own events to.
+
+    Needed for a turn that has no row yet and was started in an inherited event, which happens once per session and
+    torn turn. To give are the visible log's events from its turn/start to the session's own start: those of the turn
+    alone or with others among them, without or with chunks.
+    """
+    return _fold({}, (event for event in events if event.seq < meta.own_start), meta)
+
+
+def apply(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
+    """The rows, by turn, that own events of a session change or make.
+
+    `events` are as reading gives them: with seq, session id and timestamp. Of `meta` only space, id and own start
+    count. `rows` must hold the row of each turn in `touched(events, meta)`; where none is stored, what `begun` makes
+    of the inherited events stands for it. Events of no turn, or of one that was never started, change nothing.
+    """
+    changed = _fold(rows, events, meta)
+    return {turn: row for turn, row in changed.items() if row != rows.get(turn)}
+
+
+def rebuild(events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
+    """All rows of a session, by turn, from its whole visible log."""
+    return {turn: row for turn, row in _fold({}, events, meta).items() if row.since is not None}
+
+
+def _fold(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
+    changed: dict[str, RunRow] = {}
+    for event in events:
+        if event.turn_id is None:
+            continue
+        row = changed.get(event.turn_id) or rows.get(event.turn_id)
+        if row is None and isinstance(event, TurnStart):
+            row = _started(event, meta)
+        if row is None:
+            continue
+        changes = _changes(row, event, own=event.seq >= meta.own_start)
+        changed[event.turn_id] = row.model_copy(update=changes) if changes else row
+    return changed
+
+
+def _started(event: TurnStart, meta: SessionMeta) -> RunRow:
+    at = time_of(event)
+    row = RunRow(
+        space=meta.space,
+        session_id=meta.id,
+        origin_session_id=event.session_id,
+        turn_id=event.turn_id or "",
+        start_seq=event.seq,
+        started_at=at,
+        updated_at=at,
+    )
+    return row.model_copy(update=_texts(row, query=event.query, agent_flow=event.agent_flow))
+
+
+def _changes(row: RunRow, event: Event, own: bool) -> dict[str, Any]:
+    at = time_of(event)
+    changes: dict[str, Any] = {}
+    if own and row.since is None:
+        changes["since"] = at
+    if not isinstance(event, AssistantChunk):
+        changes["updated_at"] = at
+    match event:
+        case TurnEnd() if row.ended_at is None:
+            changes |= {"ended_at": at, "status": event.status}
+            changes |= _texts(row, error=event.error, self_evaluation=given(event.self_evaluation))
+            if own:
+                changes["duration_ms"] = duration(at if row.since is None else row.since, at)
+        case StepStart():
+            if row.status is RunStatus.PENDING:
+                changes["status"] = RunStatus.RUNNING
+            if own:
+                changes |= {"steps": row.steps + 1, "agent_names": _with(row.agent_names, event.agent_name)}
+        case StepEnd() if own:
+            changes["tokens"] = min(row.tokens + (event.token_count or 0.0), LARGEST_FLOAT)
+        case ToolCall() if own:
+            changes |= {"tool_calls": row.tool_calls + 1, "tool_names": _with(row.tool_names, event.name)}
+        case RunFeedback():
+            changes |= _texts(row, feedback=event.feedback, self_evaluation=given(event.self_evaluation))
+        case _ if row.query is None:
+            changes |= _texts(row, query=first_text(event))
+    return changes
+
+
+def _with(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
+    short = None if name is None else shortened(name)
+    return names if short is None or short in names or len(names) >= MAX_NAMES else (*names, short)
+
+
+def _texts(row: RunRow, **texts: str | None) -> dict[str, Any]:
+    """Fields to set to these texts where they are given, as far as a row keeps them, and `cut` with them."""
+    changes: dict[str, Any] = {}
+    cut = set(row.cut)
+    for name, value in texts.items():
+        if value is None:
+            continue
+        alias = RunRow.model_fields[name].alias or name
+        cut.discard(alias)
+        changes[name] = value
+        if len(value) > MAX_TEXT:
+            cut.add(alias)
+            changes[name] = None if name == "self_evaluation" else shortened(value)
+    if cut != set(row.cut):
+        changes["cut"] = tuple(sorted(cut))
+    return changes

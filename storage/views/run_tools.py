@@ -1,0 +1,92 @@
+"""Tool invocations of the audit view: what a call and its result tell, and which call a result answers."""
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from storage.events import Instant, JsonText, ToolCall, ToolResult
+from storage.views.run_values import PREVIEW, duration, given, output_of, time_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInvocation:
+    """One call of a tool and, once there, its result. Times in ms since 1970, durations in ms, lengths in code points.
+
+    `success` is None while no result is recorded. `truncated`: the preview is not all that the tool put out, because
+    the writer cut it or because it is longer than a preview.
+    """
+
+    call_id: str
+    step_id: str | None
+    tool_name: str
+    input_params: JsonText
+    started_at: Instant
+    output_preview: str | None = None
+    output_length: int | None = None
+    truncated: bool = False
+    retrieval_layer: str | None = None
+    l0_match_count: int | None = None
+    l1_match_count: int | None = None
+    retrieval_details: JsonText | None = None
+    duration_ms: float | None = None
+    success: bool | None = None
+    error: str | None = None
+    ended_at: Instant | None = None
+
+
+def called(call: ToolCall, step_id: str | None) -> ToolInvocation:
+    """A call without a result yet, of that step."""
+    return ToolInvocation(call.call_id, step_id, call.name, call.args, time_of(call))
+
+
+def answered(invocation: ToolInvocation, result: ToolResult) -> ToolInvocation:
+    """The invocation with its result. The output is the result alone; an empty error is none."""
+    output = output_of(result.result)
+    length = result.output_length if result.output_length is not None else None if output is None else len(output)
+    shown = "" if output is None else output[:PREVIEW]
+    at = time_of(result)
+    measured = result.duration_ms if result.duration_ms is not None else duration(invocation.started_at, at)
+    found = result.retrieval
+    return replace(
+        invocation,
+        output_preview=None if output is None else shown,
+        output_length=length,
+        truncated=result.truncated or (length or 0) > len(shown),
+        retrieval_layer=found.layer if found else None,
+        l0_match_count=found.l0_match_count if found else None,
+        l1_match_count=found.l1_match_count if found else None,
+        retrieval_details=given(found.details) if found else None,
+        duration_ms=measured,
+        success=not result.error,
+        error=result.error or None,
+        ended_at=at,
+    )
+
+
+class Unanswered(Generic[T]):
+    """The calls of a log that no result has answered yet, each with something to know it by.
+
+    A result answers the earliest unanswered call with its id since the last turn/start, else the newest one before.
+    """
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._waiting: dict[str, list[tuple[int, T]]] = {}
+
+    def turn_started(self) -> None:
+        """Notes a turn/start."""
+        self._turn += 1
+
+    def add(self, call_id: str, known_by: T) -> None:
+        """Notes a call."""
+        self._waiting.setdefault(call_id, []).append((self._turn, known_by))
+
+    def answer(self, call_id: str) -> T | None:
+        """What the call that a result with this id answers is known by, which is answered now; None if none is."""
+        waiting = self._waiting.get(call_id)
+        if not waiting:
+            return None
+        place = bisect_left(waiting, self._turn, key=lambda call: call[0])
+        return waiting.pop(place if place < len(waiting) else -1)[1]

@@ -1,0 +1,235 @@
+"""The audit view: each turn of a log as a run, with its status, totals, steps and tool invocations.
+
+A pure fold over the events of a visible log in seq order, as reading gives them. Events outside of any turn belong to
+no run; replacements and hides change nothing, as they concern the surface alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from storage.events import (
+    AssistantChunk,
+    Event,
+    Instant,
+    JsonText,
+    RunFeedback,
+    RunStatus,
+    StepEnd,
+    StepStart,
+    SurfaceOpKind,
+    ToolCall,
+    ToolResult,
+    TurnEnd,
+    TurnStart,
+    UserMessage,
+)
+from storage.state import LARGEST_FLOAT
+from storage.views.run_tools import ToolInvocation, Unanswered, answered, called
+from storage.views.run_values import duration, given, model_input, time_of
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a run. `index` counts per agent name from 0. A step still open when its turn ends, ends with it."""
+
+    step_id: str
+    index: int
+    agent_name: str | None
+    model_input: JsonText | None
+    started_at: Instant
+    model_output: JsonText | None = None
+    thought: str | None = None
+    error: str | None = None
+    duration_ms: float | None = None
+    token_count: float | None = None
+    ended_at: Instant | None = None
+    tool_invocations: tuple[ToolInvocation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One turn as seen from one session: the whole of it, inherited events included. Times in ms since 1970.
+
+    `updated_at` is the time of its newest event, chunks of streamed answers aside. `inherited`: none of its events is
+    the session's own. `tool_invocations` are in call order, those outside any step included.
+    """
+
+    session_id: str
+    origin_session_id: str
+    turn_id: str
+    start_seq: int
+    query: str | None
+    status: RunStatus
+    agent_flow: str | None
+    started_at: Instant
+    ended_at: Instant | None
+    updated_at: Instant
+    duration_ms: float | None
+    token_count: float
+    step_count: int
+    tool_call_count: int
+    self_evaluation: JsonText | None
+    feedback: str | None
+    error: str | None
+    inherited: bool
+    steps: tuple[Step, ...]
+    tool_invocations: tuple[ToolInvocation, ...]
+
+    @property
+    def id(self) -> str:
+        """`<session>/<origin session>/<turn>`."""
+        return f"{self.session_id}/{self.origin_session_id}/{self.turn_id}"
+
+
+def first_text(event: Event) -> str | None:
+    """The text of a user's message that can stand for the query of its turn: one that replaces others can't."""
+    if isinstance(event, UserMessage) and event.surface_op.op is SurfaceOpKind.APPEND:
+        return event.content or None
+    return None
+
+
+class Runs:
+    """Folds events, in seq order, into the runs of a session whose own events begin at seq `own_start`.
+
+    A fold that begins at a turn/start in the middle of a log finds the same runs of the turns that start from there
+    on; the older ones are left out.
+    """
+
+    def __init__(self, session_id: str, own_start: int = 0) -> None:
+        self._session_id = session_id
+        self._own_start = own_start
+        self._turns: dict[str, _Turn] = {}
+        self._unanswered: Unanswered[tuple[_Turn, int] | None] = Unanswered()
+
+    def add(self, event: Event) -> Self:
+        """Folds one more event."""
+        if isinstance(event, TurnStart):
+            self._unanswered.turn_started()
+            self._turns.setdefault(event.turn_id or "", _Turn(event))
+        turn = self._turns.get(event.turn_id or "")
+        if turn is not None:
+            turn.add(event)
+        match event:
+            case ToolCall():
+                self._unanswered.add(event.call_id, None if turn is None else turn.call(event))
+            case ToolResult() if event.surface_op.op is SurfaceOpKind.APPEND:
+                call = self._unanswered.answer(event.call_id)
+                if call is not None:
+                    holder, place = call
+                    holder.invocations[place] = answered(holder.invocations[place], event)
+        return self
+
+    def add_all(self, events: Iterable[Event]) -> Self:
+        """Folds events in order."""
+        for event in events:
+            self.add(event)
+        return self
+
+    def done(self) -> list[Run]:
+        """The runs after the events folded so far, in the order in which their turns started."""
+        return [turn.run(self._session_id, self._own_start) for turn in self._turns.values()]
+
+
+def runs(events: Iterable[Event], session_id: str, own_start: int = 0) -> list[Run]:
+    """The runs of a log, in the order in which their turns started."""
+    return Runs(session_id, own_start).add_all(events).done()
+
+
+@dataclass(slots=True)
+class _Turn:
+    start: TurnStart
+    status: RunStatus = RunStatus.PENDING
+    first_text: str | None = None
+    updated_at: Instant = 0
+    last_seq: int = -1
+    end: TurnEnd | None = None
+    self_evaluation: JsonText | None = None
+    feedback: str | None = None
+    tokens: float = 0.0
+    steps: dict[str, Step] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+    per_agent: Counter[str | None] = field(default_factory=Counter)
+    invocations: list[ToolInvocation] = field(default_factory=list)
+
+    def add(self, event: Event) -> None:
+        self.last_seq = event.seq
+        if not isinstance(event, AssistantChunk):
+            self.updated_at = time_of(event)
+        match event:
+            case TurnEnd() if self.end is None:
+                self.end, self.status = event, event.status
+                self.self_evaluation = given(event.self_evaluation) or self.self_evaluation
+                for step in list(self.open):
+                    self._end_step(step, time_of(event), {})
+            case StepStart(step_id=str(step)) if step not in self.steps:
+                self._start_step(step, event)
+            case StepEnd(step_id=str(step)) if step in self.open:
+                self.tokens = min(self.tokens + (event.token_count or 0.0), LARGEST_FLOAT)
+                self._end_step(step, time_of(event), _told(event))
+            case RunFeedback():
+                self.feedback = self.feedback if event.feedback is None else event.feedback
+                self.self_evaluation = given(event.self_evaluation) or self.self_evaluation
+            case UserMessage() if self.first_text is None:
+                self.first_text = first_text(event)
+
+    def _start_step(self, step: str, event: StepStart) -> None:
+        self.status = RunStatus.RUNNING
+        index = self.per_agent[event.agent_name]
+        self.per_agent[event.agent_name] += 1
+        self.open.append(step)
+        self.steps[step] = Step(step, index, event.agent_name, model_input(event.model_input), time_of(event))
+
+    def _end_step(self, step: str, at: Instant, told: dict[str, object]) -> None:
+        self.open.remove(step)
+        changes = {"ended_at": at, "duration_ms": duration(self.steps[step].started_at, at)} | told
+        self.steps[step] = replace(self.steps[step], **changes)  # type: ignore[arg-type]  # names and types of Step's
+
+    def call(self, event: ToolCall) -> tuple["_Turn", int]:
+        """Where the invocation of a call is, which belongs to the step that it names, else to the only one open."""
+        step = event.step_id or (self.open[0] if len(self.open) == 1 else None)
+        self.invocations.append(called(event, step))
+        return self, len(self.invocations) - 1
+
+    def run(self, session_id: str, own_start: int) -> Run:
+        """The turn as a run of that session."""
+        start, end = self.start, self.end
+        in_step: dict[str | None, list[ToolInvocation]] = {}
+        for invocation in self.invocations:
+            in_step.setdefault(invocation.step_id, []).append(invocation)
+        return Run(
+            session_id=session_id,
+            origin_session_id=start.session_id,
+            turn_id=start.turn_id or "",
+            start_seq=start.seq,
+            query=self.first_text if start.query is None else start.query,
+            status=self.status,
+            agent_flow=start.agent_flow,
+            started_at=time_of(start),
+            ended_at=None if end is None else time_of(end),
+            updated_at=self.updated_at,
+            duration_ms=None if end is None else duration(time_of(start), time_of(end)),
+            token_count=self.tokens,
+            step_count=len(self.steps),
+            tool_call_count=len(self.invocations),
+            self_evaluation=self.self_evaluation,
+            feedback=self.feedback,
+            error=None if end is None else end.error,
+            inherited=self.last_seq < own_start,
+            steps=tuple(
+                replace(step, tool_invocations=tuple(in_step.get(step.step_id, ()))) for step in self.steps.values()
+            ),
+            tool_invocations=tuple(self.invocations),
+        )
+
+
+def _told(event: StepEnd) -> dict[str, object]:
+    """What a step/end says of its step; a duration only where it gives one."""
+    told: dict[str, object] = {
+        "model_output": given(event.model_output),
+        "thought": event.thought,
+        "error": event.error,
+        "token_count": event.token_count,
+    }
+    return told if event.duration_ms is None else told | {"duration_ms": event.duration_ms}

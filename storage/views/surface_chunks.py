@@ -1,0 +1,41 @@
+"""Which chunks of a log a surface needs: few, as most are ended by the whole answer."""
+
+from collections.abc import Iterable
+
+from storage.events import (
+    AssistantMessage,
+    Event,
+    StepEnd,
+    StepStart,
+    SurfaceOpKind,
+    Surfacing,
+    TurnEnd,
+    TurnStart,
+    UserMessage,
+)
+
+_BOUNDS = (TurnStart, TurnEnd, StepStart, StepEnd, UserMessage)
+
+
+def chunks_needed(events: Iterable[Event], start: int, head: int) -> list[range]:
+    """The seqs whose chunks matter for folding start <= seq < head onto a surface of `start` events.
+
+    `events` are all of these but assistant/chunk, in seq order, so that the gaps between them are chunks. Folding
+    them with the chunks of these ranges alone equals folding all.
+    """
+    needed: list[range] = []
+    gaps: list[range] = []
+    expected = start
+    for event in events:
+        if event.seq > expected:
+            gaps.append(range(expected, event.seq))
+        expected = event.seq + 1
+        replaces = isinstance(event, Surfacing) and event.surface_op.op is SurfaceOpKind.REPLACE
+        if isinstance(event, AssistantMessage) and not replaces:
+            gaps.clear()
+        elif replaces or isinstance(event, _BOUNDS):
+            needed += gaps
+            gaps.clear()
+    if head > expected:
+        gaps.append(range(expected, head))
+    return needed + gaps
