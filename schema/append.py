@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import strawberry
+from graphql import GraphQLResolveInfo
 from strawberry import UNSET
 from strawberry.types.arguments import InputContext
 from strawberry.types.base import get_object_definition
 
 from schema import event
-from schema.context import Info
+from schema.context import Context, Info
 from schema.event import SessionEvent
 from schema.event_input import EventInput, draft
 from schema.session import Session
@@ -34,7 +35,7 @@ class AppendEventsInput:
     )
 
 
-def _append(_: type, value: Mapping[str, Any], __: InputContext) -> Append:
+def _append(_: type, value: Mapping[str, Any], __: InputContext | None) -> Append:
     """The append that an input asks for. It is read here and not field by field, since it is the hottest path."""
     read = [draft(event, f"events[{place}]") for place, event in enumerate(value["events"])]
     return Append(
@@ -104,12 +105,20 @@ class AppendBatchPayload:
     results: list[AppendResult]
 
 
+async def _append_one(context: Context, wanted: Append) -> AppendEventsPayload:
+    return AppendEventsPayload.from_domain(await context.store.sessions.append_one(context.space, wanted))
+
+
+async def append_directly(_: None, info: GraphQLResolveInfo[Context], input: Mapping[str, Any]) -> AppendEventsPayload:
+    """Resolves appendEvents without Strawberry's conversion of arguments, a sixth of the time of a small append."""
+    return await _append_one(info.context, _append(AppendEventsInput, input, None))
+
+
 @strawberry.type
 class AppendMutation:
     @strawberry.mutation
     async def append_events(self, info: Info, input: AppendEventsInput) -> AppendEventsPayload:
-        wanted = cast(Append, input)
-        return AppendEventsPayload.from_domain(await info.context.store.sessions.append_one(info.context.space, wanted))
+        return await _append_one(info.context, cast(Append, input))
 
     @strawberry.mutation(description="At most 100 inputs.")
     async def append_batch(self, info: Info, inputs: list[AppendEventsInput]) -> AppendBatchPayload:

@@ -9,7 +9,7 @@ from strawberry.tools import merge_types
 from strawberry.types.execution import ExecutionContext
 
 from schema import errors
-from schema.append import AppendMutation
+from schema.append import AppendMutation, append_directly
 from schema.digest import DigestQuery
 from schema.documents import DocumentCache, Documents
 from schema.event import TYPES
@@ -45,11 +45,17 @@ def build_schema() -> Schema:
         extensions=[lambda: DocumentCache(documents)],
     )
     _check_one_of_by_place(schema)
+    _core(schema).mutation_type.fields["appendEvents"].resolve = append_directly
     return schema
+
+
+def _core(schema: Schema) -> Any:
+    """The schema as graphql-core knows it."""
+    return cast(Any, schema)._schema
 
 
 def _check_one_of_by_place(schema: Schema) -> None:
     """Leaves the check of oneOf inputs to graphql-core, whose errors name the place in a list of inputs."""
-    event_input = cast(GraphQLInputObjectType, cast(Any, schema)._schema.type_map["EventInput"])
+    event_input = cast(GraphQLInputObjectType, _core(schema).type_map["EventInput"])
     event_input.is_one_of = True
     event_input.out_type = GraphQLInputObjectType.out_type  # type: ignore[method-assign]
