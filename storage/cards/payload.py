@@ -1,0 +1,267 @@
+"""YAML and JSON text to JSON values and back, without loss.
+
+PyYAML's safe parser gives the events of a document and values are built from them one by one: nothing is composed,
+constructed or expanded, and nesting costs no stack. Scalars are read by YAML 1.2's JSON rules with all spellings of
+null, true and false; what is no JSON value (dates, `yes`, `0x1F`, `007`, `.5`, integers over 64 bits) stays text.
+https://yaml.org/spec/1.2.2/#102-json-schema
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+import yaml
+
+from storage import errors, text
+
+MAX_BYTES = 8 * 1024 * 1024
+"""Bytes of a payload; as many as a commit may have."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = frozenset({"!", *(_TAG + name for name in ("str", "timestamp", "binary"))})
+_VALUE_TAGS = frozenset(_TAG + name for name in ("null", "bool", "int", "float"))
+_LIST_TAGS = frozenset({None, "!", _TAG + "seq"})
+_MAPPING_TAGS = frozenset({None, "!", _TAG + "map"})
+_CONSTANTS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,19})\Z")
+# An exponent without a fraction needs its sign: 1e+21 is a number, 1234e56 may as well be a hash.
+_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+][0-9]+)\Z")
+# Text that some reader takes for a number or a date is quoted.
+_NUMBER_LIKE = re.compile(r"[-+.]*[0-9]\S*\Z")
+_RESOLVER: Any = yaml.resolver.Resolver()
+_PLAIN_CHARACTERS = re.compile("[\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufdcf\ufdf0-\ufefe\uff00-\ufffd]*\\Z")
+_BLOCK = re.compile(r"[^\s].*[^\s]\n?\Z", re.DOTALL)
+_ENDS_IN_BLANK = re.compile(r"[ \t]\n")
+
+
+def load(source: str, *, max_bytes: int | None = MAX_BYTES) -> object:
+    """The JSON value of YAML or JSON text. A key is the text that it is written as.
+
+    Raises BadInput, with line and column, for broken text, aliases and anchors, a key given twice, tags of other
+    types, nesting over 500 and more than `max_bytes`.
+    """
+    if max_bytes is not None and (size := len(source.encode(errors="replace"))) > max_bytes:
+        raise errors.BadInput(f"at most {max_bytes} bytes, is {size}")
+    if source.lstrip()[:1] in ("{", "["):
+        try:
+            return _load_json(source)
+        except (json.JSONDecodeError, _NotJsonError, RecursionError):
+            pass
+    try:
+        return _build(yaml.parse(source, Loader=_LOADER))
+    except yaml.MarkedYAMLError as error:
+        what = error.problem or error.context or "broken"
+        raise errors.BadInput(f"{_place(error.problem_mark or error.context_mark)}{what}") from error
+    except yaml.YAMLError as error:
+        raise errors.BadInput(" ".join(str(error).split())) from error
+
+
+def dump(value: object) -> str:
+    """YAML text of a JSON value, keys in order. Loading it, here or in any YAML 1.1 or 1.2 parser, gives the value."""
+    # Values are checked first, as whatever stands in the text must be readable again.
+    checked = text.from_json(text.to_json(value, "payload"))
+    emitted: str = yaml.emit(_events(checked), Dumper=_DUMPER, allow_unicode=True, width=2**30)
+    return emitted
+
+
+class _NotJsonError(ValueError):
+    """JSON as some write it, but no standard allows: NaN and infinities."""
+
+
+def _load_json(source: str) -> object:
+    value = json.loads(
+        source,
+        object_pairs_hook=_unique,
+        parse_int=_integer,
+        parse_float=_float,
+        parse_constant=_refuse_constant,
+    )
+    # A second look: lone surrogates can come of escapes, and nesting has a limit.
+    return text.from_json(text.to_json(value, "JSON"))
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise errors.BadInput(f"the key {text.clean(twice)[:80]!r} is given twice")
+    return fields
+
+
+def _integer(digits: str) -> int | str:
+    value = int(digits) if len(digits) <= 21 else None
+    return value if value is not None and -(2**63) <= value < 2**64 else digits
+
+
+def _float(digits: str) -> float | str:
+    value = float(digits)
+    return value if math.isfinite(value) else digits
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _NotJsonError(name)
+
+
+def _place(mark: Any) -> str:
+    return "" if mark is None else f"line {mark.line + 1} column {mark.column + 1}: "
+
+
+def _refuse(event: Any, what: str) -> NoReturn:
+    raise errors.BadInput(f"{_place(event.start_mark)}{what}")
+
+
+class _Open:
+    """A list or mapping whose end has not come; `key` is the one that waits for its value."""
+
+    __slots__ = ("fields", "items", "key")
+
+    def __init__(self, fields: dict[str, object] | None = None) -> None:
+        self.fields = fields
+        self.items: list[object] = []
+        self.key: str | None = None
+
+    def take(self, value: object, event: Any) -> None:
+        """Adds an item, a key, or the value of the key before."""
+        if self.fields is None:
+            self.items.append(value)
+        elif self.key is not None:
+            self.fields[self.key] = value
+            self.key = None
+        elif type(event) is not yaml.ScalarEvent:
+            _refuse(event, "a key must be text")
+        elif (key := text.clean(event.value)) in self.fields:
+            _refuse(event, f"the key {key[:80]!r} is given twice")
+        else:
+            self.key = key
+
+
+def _build(parsed: Iterable[Any]) -> object:
+    root = _Open()
+    stack = [root]
+    documents = 0
+    for event in parsed:
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            _check_anchor(event)
+            stack[-1].take(_scalar(event), event)
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            _check_anchor(event)
+            opened = _opened(event)
+            stack[-1].take(opened.items if opened.fields is None else opened.fields, event)
+            stack.append(opened)
+            if len(stack) - 1 > text.MAX_NESTING:
+                _refuse(event, f"nested deeper than {text.MAX_NESTING} levels")
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            stack.pop()
+        elif kind is yaml.AliasEvent:
+            _refuse(event, f"aliases are not allowed (*{event.anchor[:80]})")
+        elif kind is yaml.DocumentStartEvent:
+            documents += 1
+            if documents > 1:
+                _refuse(event, "a second document")
+    return root.items[0] if root.items else None
+
+
+def _check_anchor(event: Any) -> None:
+    if event.anchor is not None:
+        _refuse(event, f"anchors are not allowed (&{event.anchor[:80]})")
+
+
+def _opened(event: Any) -> _Open:
+    mapping = type(event) is yaml.MappingStartEvent
+    if event.tag not in (_MAPPING_TAGS if mapping else _LIST_TAGS):
+        _refuse(event, f"the tag {event.tag[:80]!r} is not allowed")
+    return _Open({} if mapping else None)
+
+
+def _scalar(event: Any) -> object:
+    if event.tag is None:
+        return _plain(event.value) if event.implicit[0] else text.clean(event.value)
+    if event.tag in _TEXT_TAGS:
+        return text.clean(event.value)
+    if event.tag in _VALUE_TAGS:
+        return _plain(event.value)
+    return _refuse(event, f"the tag {event.tag[:80]!r} is not allowed")
+
+
+def _plain(value: str) -> object:
+    if value in _CONSTANTS:
+        return _CONSTANTS[value]
+    if _INTEGER.match(value):
+        return _integer(value)
+    if _FLOAT.match(value):
+        return _float(value)
+    return text.clean(value)
+
+
+def _events(value: object) -> Iterator[Any]:
+    yield yaml.StreamStartEvent()
+    yield yaml.DocumentStartEvent(explicit=False)
+    pending: list[Iterator[Any]] = [iter((value,))]
+    ends: list[Any] = [yaml.DocumentEndEvent(explicit=False)]
+    while pending:
+        item = next(pending[-1], pending)
+        if item is pending:
+            pending.pop()
+            yield ends.pop()
+        elif isinstance(item, dict):
+            yield yaml.MappingStartEvent(None, None, True, flow_style=not item)
+            pending.append(_flat(item))
+            ends.append(yaml.MappingEndEvent())
+        elif isinstance(item, list):
+            yield yaml.SequenceStartEvent(None, None, True, flow_style=not item)
+            pending.append(iter(item))
+            ends.append(yaml.SequenceEndEvent())
+        else:
+            yield _written(item)
+    yield yaml.StreamEndEvent()
+
+
+class _Key(str):
+    """Text that stands as a key, on one line."""
+
+    __slots__ = ()
+
+
+def _flat(fields: dict[str, object]) -> Iterator[object]:
+    for key, value in fields.items():
+        yield _Key(key)
+        yield value
+
+
+def _written(value: object) -> Any:
+    if isinstance(value, str):
+        return yaml.ScalarEvent(None, None, (_reads_as_text(value), True), str(value), style=_style(value))
+    if isinstance(value, float):
+        digits = repr(value)
+        # YAML 1.1 takes 1e+20 for text.
+        digits = digits if "." in digits or "e" not in digits else digits.replace("e", ".0e", 1)
+        return yaml.ScalarEvent(None, None, (True, False), digits)
+    return yaml.ScalarEvent(None, None, (True, False), json.dumps(value))
+
+
+def _reads_as_text(value: str) -> bool:
+    if isinstance(_plain(value), str) and not _NUMBER_LIKE.match(value):
+        tag: str = _RESOLVER.resolve(yaml.ScalarNode, value, (True, False))
+        return tag == _TAG + "str"
+    return False
+
+
+def _style(value: str) -> str | None:
+    """Lines as a block; in double quotes what another style could change."""
+    if not _PLAIN_CHARACTERS.match(value):
+        return '"'
+    if "\n" not in value:
+        return None
+    if isinstance(value, _Key) or not _BLOCK.match(value) or _ENDS_IN_BLANK.search(value) or "\t" in value:
+        return '"'
+    return "|"

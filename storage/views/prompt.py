@@ -1,0 +1,79 @@
+"""The text history of a log, for a model that takes no cards and no tool calls.
+
+Texts are those of the conversation, unfinished answers included, in the same order; a card is one short line. As a
+model is to read it, a message with REPLACE takes the place of all from the node made by `start` to the one made by
+`end`, cards between them included.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from operator import attrgetter, itemgetter
+
+from storage.events import Event
+from storage.views.conversation import Conversation
+from storage.views.conversation_entry import (
+    AnswerItem,
+    CardEntry,
+    Item,
+    MessageItem,
+    PlaceholderEntry,
+    TextEntry,
+    TextEvent,
+)
+from storage.views.message import Message, Role
+
+
+def prompt(events: Iterable[Event], guide_prompt: str | None = None) -> list[Message]:
+    """The texts of a log. With `guide_prompt` the list starts with it, and system messages are left out."""
+    return Prompt().add_all(events).messages(guide_prompt)
+
+
+class Prompt(Conversation):
+    """Folds events, in seq order, one by one."""
+
+    def messages(self, guide_prompt: str | None = None) -> list[Message]:
+        """The messages after the events folded so far; what has no text is left out."""
+        guide = [] if guide_prompt is None else [Message(Role.SYSTEM, guide_prompt)]
+        ordered = sorted(self._items.values(), key=attrgetter("place"))
+        texts = [message for item in ordered if (message := _message(item)) is not None and message.content]
+        return guide + [text for text in texts if guide_prompt is None or text.role is not Role.SYSTEM]
+
+    def _replace(self, event: TextEvent) -> None:
+        op = event.surface_op
+        bounds = [self._place(seq) for seq in (op.start, op.end) if seq is not None] or [event.seq]
+        first, last = min(bounds), max(bounds)
+        for place in [place for place in self._items if first <= place <= last]:
+            # Chunks that still come in are no node yet.
+            if (item := self._items[place]) is not self._answer:
+                self._remove(item)
+        message = MessageItem(event)
+        message.place = event.seq if first in self._items else first
+        self._put(message)
+
+    def _place(self, seq: int) -> int:
+        """Where what the event at `seq` made stands now."""
+        at = bisect_left(self._made, seq, key=itemgetter(0))
+        if at < len(self._made):
+            made, item = self._made[at]
+            if made == seq and not item.gone:
+                return item.place
+        return seq
+
+
+def _message(item: Item) -> Message | None:
+    match entry := item.entry():
+        case TextEntry():
+            role, content = entry.role, entry.content
+        case CardEntry():
+            role, content = Role.ASSISTANT, entry.line
+        case PlaceholderEntry():
+            role, content = Role.ASSISTANT, entry.text
+        case _:
+            return None
+    return Message(
+        role,
+        content,
+        source_event_seqs=entry.source_event_seqs,
+        repaired=isinstance(item, AnswerItem),
+        timestamp=entry.timestamp,
+    )

@@ -1,0 +1,165 @@
+"""YAML files of sessions: texts and cards come back as they were; what is no such file is refused with its place."""
+
+import json
+import time
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage import errors
+from storage.events import AssistantMessage, CardEvent, SystemMessage, UserMessage
+from storage.formats.session_yaml import SessionFile, Speaker, Special, Text, entries_of, parse, read, write
+from storage.views.conversation import conversation
+
+from .logs import TAU_BENCH, read_log
+
+TEXTS = st.text(max_size=30) | st.text(alphabet=" \n\t:-#'\"|>&*!%@`{}[],?~\\\r\x85\u2028\ufeffab0.\x00😀", max_size=30)
+FILES = st.builds(
+    SessionFile,
+    entries=st.lists(
+        st.builds(Text, st.sampled_from(Speaker), TEXTS) | st.builds(Special, TEXTS, TEXTS), max_size=5
+    ).map(tuple),
+    session_id=st.none() | TEXTS,
+    title=st.none() | TEXTS,
+    created_at=st.none() | st.integers(0, 253_402_300_799_999),
+    updated_at=st.none() | st.integers(0, 253_402_300_799_999),
+    workflow_mode=st.none() | TEXTS,
+)
+
+EXAMPLE = """\
+sessionId: bed-3
+title: Watering bed 3
+createdAt: '2026-10-05T08:11:00.000Z'
+updatedAt: '2026-10-05T08:12:00.000Z'
+workflowMode: garden
+entries:
+- kind: Text
+  role: User
+  content: How often?
+- kind: Special
+  type: Table
+  payload: |
+    type: Table
+    title: Week 40
+- kind: Text
+  role: Assistant
+  content: |-
+    Twice:
+
+    - on Monday
+    - on Friday
+"""
+FILE = SessionFile(
+    entries=(
+        Text(Speaker.USER, "How often?"),
+        Special("Table", "type: Table\ntitle: Week 40\n"),
+        Text(Speaker.ASSISTANT, "Twice:\n\n- on Monday\n- on Friday"),
+    ),
+    session_id="bed-3",
+    title="Watering bed 3",
+    created_at=1_791_187_860_000,
+    updated_at=1_791_187_920_000,
+    workflow_mode="garden",
+)
+
+
+def refusal(source: str) -> str:
+    with pytest.raises(errors.BadInput) as refused:
+        parse(source)
+    return refused.value.message
+
+
+def test_a_file_as_people_read_it() -> None:
+    assert write(FILE) == EXAMPLE
+    assert parse(EXAMPLE) == FILE
+
+
+@given(FILES)
+def test_any_texts_and_cards_come_back(file: SessionFile) -> None:
+    written = write(file)
+    assert parse(written) == file
+    assert parse(json.dumps(yaml.safe_load(written))) == file
+
+
+def test_a_file_becomes_one_event_for_each_entry() -> None:
+    reading = read("x.yaml", EXAMPLE)
+    [session] = reading.sessions
+    assert (session.id, session.label, session.workflow_mode, reading.warnings) == ("bed-3", FILE.title, "garden", [])
+    assert session.events == [
+        UserMessage(content="How often?"),
+        CardEvent(card_type="Table", payload="type: Table\ntitle: Week 40\n"),
+        AssistantMessage(content="Twice:\n\n- on Monday\n- on Friday"),
+    ]
+
+
+def test_a_real_session_goes_out_and_comes_back() -> None:
+    for session in read_log(TAU_BENCH).sessions[:20]:
+        events = [event.model_copy(update={"seq": seq}) for seq, event in enumerate(session.events)]
+        file = SessionFile(entries=entries_of(conversation(events, include_system=True)))
+        [again] = read("x", write(file)).sessions
+        texts = [event for event in session.events if isinstance(event, UserMessage | AssistantMessage | SystemMessage)]
+        assert [(event.type, event.content) for event in again.events] == [  # type: ignore[attr-defined]
+            (event.type, event.content) for event in texts if event.content
+        ]
+
+
+def test_a_card_that_cant_be_read_goes_out_whole() -> None:
+    events = [CardEvent(card_type="New", payload="rows: [", seq=0), CardEvent(card_type="Form", payload="a: 1", seq=1)]
+    assert entries_of(conversation(events)) == (Special("New", "rows: ["), Special("Form", "a: 1"))
+
+
+def test_what_is_lost_is_told() -> None:
+    source = "sessionId: not legal\nowner: me\nentries:\n- {kind: Text, role: User, content: x, at: 5}\n"
+    reading = read("x", source)
+    assert reading.sessions[0].id is None
+    assert reading.warnings == [
+        "1 session lost its id, which no session can have here",
+        "1 session lost owner",
+        "1 text lost at",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{{{", "document: not YAML or JSON that is allowed: line 1 column 2: a key must be text"),
+        ("a: b: c", "document: not YAML or JSON that is allowed: line 1 column 5: mapping values are not allowed"),
+        ("Dear all, here is my session.", "document: must be a mapping with sessionId, title, createdAt, updatedAt,"),
+        ("", "document: must be a mapping with sessionId, title, createdAt, updatedAt, workflowMode, entries, is null"),
+        ("[]", "document: must be a mapping"),
+        ("title: x", "entries: is required, given are title"),
+        ("entries: {}", "entries: must be a list, is an empty object"),
+        ("entries: [x]", "entries[0]: must be an object, is a str"),
+        ("entries: [{kind: text}]", "entries[0].kind: must be one of Text, Special, is 'text'"),
+        (
+            "entries:\n- {kind: Text, role: User, content: a}\n- {kind: Text, role: Bot}",
+            "entries[1].role: must be one of",
+        ),
+        ("entries: [{kind: Text, role: User}]", "entries[0].content: is required"),
+        (
+            "entries: [{kind: Text, role: User, content: 5}]",
+            "entries[0].content: must be text, is a int; put it in quotes",
+        ),
+        ("entries: [{kind: Special, payload: x}]", "entries[0].type: is required"),
+        ("entries: [{kind: Special, type: Form, payload: {a: 1}}]", "entries[0].payload: must be text, is an object"),
+        ("title: [x]\nentries: []", "title: must be text, is a list"),
+        ("createdAt: yesterday\nentries: []", "createdAt: 'yesterday' is not an ISO 8601 instant"),
+        ("createdAt: 2026-10-05T08:11:00\nentries: []", "createdAt: '2026-10-05T08:11:00' names no zone"),
+        ("entries: []\nentries: []", "line 2 column 1: the key 'entries' is given twice"),
+        ("entries: !!python/object:os.x {}", "the tag"),
+    ],
+)
+def test_a_refusal_names_place_and_rule(source: str, message: str) -> None:
+    assert message in refusal(source)
+    with pytest.raises(errors.BadInput, match=r"^my-file: "):
+        read("my-file", source)
+
+
+def test_a_bomb_of_aliases_is_refused_before_it_expands() -> None:
+    bomb = ["a0: &a0 " + "x" * 1_000]
+    bomb += [f"a{level}: &a{level} [" + ", ".join([f"*a{level - 1}"] * 100) + "]" for level in range(1, 5)]
+    began = time.perf_counter()
+    assert "anchors are not allowed (&a0)" in refusal("\n".join([*bomb, "entries: *a4"]))
+    assert time.perf_counter() - began < 0.5
