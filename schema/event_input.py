@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import strawberry
-import yaml
 from pydantic import ValidationError
 from strawberry import UNSET
 
 from schema.scalars import JSON, DateTime
-from storage import errors, events, text
+from storage import cards, errors, events
 from storage.events import ChunkKind, RunStatus, SurfaceOpKind
 
 
@@ -225,5 +224,5 @@ def _card(held: dict[str, Any], place: str) -> dict[str, Any]:
     if (card is None) == ("payload" not in held):
         raise errors.BadInput(f"{place}: give payload or card, one of them")
     if card is not None:
-        held["payload"] = yaml.safe_dump(text.from_json(card), sort_keys=False, allow_unicode=True)
+        held["payload"] = cards.to_yaml(card)
     return held

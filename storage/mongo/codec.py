@@ -35,7 +35,12 @@ def key(space: str, id: str) -> str:
 
     It stands for every text that can't be an id.
     """
-    return f"{space}/{id if text.possible_id(id) else ''}"
+    return f"{space}/{possible(id)}"
+
+
+def possible(id: str) -> str:
+    """The id, or "", which is none, for a text that can't be one and might not even be encoded."""
+    return id if text.possible_id(id) else ""
 
 
 def split(key: str) -> tuple[str, str]:

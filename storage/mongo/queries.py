@@ -124,7 +124,7 @@ class MongoQueries:
                 return await self._aggregate("sessions", [{"$match": {"_id": {"$in": keys}}}, *stages])
             return await self._aggregate(None, [_documents(keys), *_joined("sessions", "_id", "_id"), *stages])
         if selection.under is not None:
-            start: Document = {"$match": {"space": space, "lineage": selection.under}}
+            start: Document = {"$match": {"space": space, "lineage": codec.possible(selection.under)}}
             joined = [start, *_joined("sessions", "_id", "_id"), {"$match": between or {}}]
             return await self._aggregate("nodes", [*joined, *stages])
         return await self._aggregate("sessions", [{"$match": {"space": space, **(between or {})}}, *stages])
@@ -195,7 +195,7 @@ class MongoQueries:
 
     async def subtree(self, space: str, root: str | None, limit: int | None = None) -> list[NodeDocument]:
         await self._ready()
-        where = {"space": space} if root is None else {"space": space, "lineage": root}
+        where = {"space": space} if root is None else {"space": space, "lineage": codec.possible(root)}
         cursor = self._database["nodes"].find(where, limit=limit or 0, session=self._session)
         return [codec.decode_node(found) for found in await cursor.to_list(None)]
 
@@ -302,7 +302,7 @@ def _joined(collection: str, local: str, foreign: str) -> list[Document]:
 
 def _only_under(root: str) -> list[Document]:
     lookup = {"from": "nodes", "localField": "_id", "foreignField": "_id", "as": "node"}
-    return [{"$lookup": lookup}, {"$match": {"node.lineage": root}}, {"$unset": "node"}]
+    return [{"$lookup": lookup}, {"$match": {"node.lineage": codec.possible(root)}}, {"$unset": "node"}]
 
 
 def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:

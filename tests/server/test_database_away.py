@@ -22,6 +22,7 @@ BACK_SECONDS = 60.0
 ALIVE_SECONDS = 5.0
 SHARED_LOCKS = (8, 120)
 """How many bytes of SQLite's shared memory file are its locks, and from where on (sqlite.org/walformat.html)."""
+WRITE = "mutation { createSession(input: {}) { session { id } } }"
 SPACE = "subscription($positions: [SessionPosition!]) { spaceEvents(positions: $positions) { sessionId seq } }"
 SLOTS = "subscription($root: ID) { slotChanges(rootId: $root) { name slot { version } } }"
 FOREST = """subscription($root: ID) { forestChanges(rootId: $root) {
@@ -169,9 +170,8 @@ async def test_readiness_falls_and_rises(outage: Outage) -> None:
         await create(client, "root")
         assert (await asyncio.to_thread(server.ready))[0] == 200
         async with away(outage):
-            refusal = await client.refusal("mutation { createSession(input: {}) { session { id } } }")
+            refusal, (status, answer) = await asyncio.gather(client.refusal(WRITE), asyncio.to_thread(server.ready))
             assert refusal.code == "UNAVAILABLE"
-            status, answer = await asyncio.to_thread(server.ready)
             assert (status, answer["status"]) == (503, "unavailable")
             assert answer["reason"]
         async with asyncio.timeout(BACK_SECONDS):
@@ -189,7 +189,7 @@ async def test_the_server_itself_stays_alive(outage: Outage) -> None:
         stream = await socket.subscribe(FOLLOW, id="root", **{"from": 0})
         await stream.next()
         async with away(outage):
-            waiting = asyncio.create_task(client.refusal("mutation { createSession(input: {}) { session { id } } }"))
+            waiting = asyncio.create_task(client.refusal(WRITE))
             async with httpx.AsyncClient(verify=False, timeout=ALIVE_SECONDS) as http:
                 while not waiting.done():
                     assert (await http.get(f"{server.url}/healthz")).status_code == 200

@@ -18,7 +18,7 @@ from tests.server.process import Server
 
 EVENTS = 10_000
 AT_ONCE = 50
-STALLED = 20
+STALLED = 40
 TEXT = "x" * 4_000
 """So that all events are 40 MB: several times what the sockets of both sides hold."""
 RECEIVE_BUFFER = 64 * 1024
@@ -73,7 +73,6 @@ async def test_many_clients_that_stop_reading_cost_no_memory_either(serve: Serve
     async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
         id = await create(client, name)
         await write_all(client, socket, id, EVENTS // 2)
-        assert len(await read_on(server, id, await stall(server, id, 0), EVENTS // 2)) == EVENTS // 2
         before = server.process.memory_info().rss
         other = await create(client, f"{name}-other")
         async with contextlib.AsyncExitStack() as stalled:
