@@ -1,11 +1,14 @@
 """Where an operation runs: in a transaction of its own, or inside one that is already open."""
 
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol, TypeVar
 
+from storage import errors
 from storage.database import Database, Queries, Transaction
 
 T = TypeVar("T")
+logger = logging.getLogger("sapwood.collector")
 
 
 class Scope(Protocol):
@@ -37,8 +40,12 @@ class Direct:
         return await self._database.transact(work, queue=queue)
 
     async def release(self, logs: Collection[str]) -> None:
-        for log in logs:
-            await collect(self._database, log)
+        try:
+            for log in logs:
+                await collect(self._database, log)
+        except errors.Unavailable as error:
+            # What was asked for is done and durable; the rest is dropped at a server's next start.
+            logger.warning("commits of deleted sessions are left over for now: %s", error)
 
 
 class Within:

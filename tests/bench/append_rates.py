@@ -43,7 +43,7 @@ async def measure(place: Place) -> None:
             detail = f"{ours:,.0f} appends/s, {theirs:,.0f} viewers/s"
             what = "one-event appends of 20 clients through HTTP against {viewer{space}}"
         else:
-            ratio, ours, theirs = await in_turn(one, partial(bare_transactions, place))
+            ratio, ours, theirs = await in_turn(one, partial(bare_transactions, place, names[0]))
             detail = f"{ours:,.0f} appends/s, {theirs:,.0f} bare transactions/s"
             what = "one-event appends of 20 clients through HTTP against the bare driver"
         tell(Row(f"[{place.kind}] {what}", ratio, 0.6, True, detail))
@@ -56,31 +56,39 @@ async def measure(place: Place) -> None:
         tell(Row(f"[{place.kind}] events a second in appends of 50 against one-event appends", ratio, 10, True, detail))
 
 
-async def bare_transactions(place: Place) -> float:
-    """Transactions a second of 20 tasks that insert one document and change another, with the bare driver."""
-    async with place.bare_database() as database:
-        await database.bench_commits.create_index([("log", 1), ("first", 1)], unique=True)
-        run = uuid.uuid4().hex
-        await database.bench_sessions.insert_many([{"_id": f"{run}/{task}", "head": 0} for task in range(CLIENTS)])
+async def bare_transactions(place: Place, pattern: str) -> float:
+    """Transactions a second of 20 tasks that do an append's two writes with the bare driver.
 
-        async def task(number: int) -> None:
+    They write the documents of the session `pattern`, as the server left them, under names of their own: one inserts a
+    commit, one changes a session, in the store's own collections with their indexes.
+    """
+    async with place.bare_database() as database:
+        session_like = await database.sessions.find_one({"_id": f"default/{pattern}"})
+        commit_like = await database.commits.find_one({"log": session_like["log"], "first": session_like["head"] - 1})
+        run = uuid.uuid4().hex
+        keys = [f"{run}/{task}" for task in range(CLIENTS)]
+        await database.sessions.insert_many(
+            [{**session_like, "_id": key, "space": run, "id": key, "log": key, "head": 0} for key in keys]
+        )
+        progress = {name: session_like[name] for name in ("totals", "open", "behind")}
+
+        async def task(key: str) -> None:
             for head in range(60):
+                commit = {**commit_like, "_id": uuid.uuid4().hex, "space": run, "session": key, "log": key}
                 async with await database.client.start_session() as session, session.start_transaction():
-                    await database.bench_commits.insert_one(
+                    await database.commits.insert_one({**commit, "first": head, "last": head}, session=session)
+                    await database.sessions.update_one(
+                        {"_id": key},
                         {
-                            "_id": uuid.uuid4().hex,
-                            "log": f"{run}/{number}",
-                            "first": head,
-                            "events": [{"type": "user/message", "content": "event 0 of a batch"}],
+                            "$set": {"head": head + 1, **progress},
+                            "$currentDate": {"updatedAt": True, "lastEventAt": True},
                         },
-                        session=session,
-                    )
-                    await database.bench_sessions.update_one(
-                        {"_id": f"{run}/{number}", "head": head},
-                        {"$set": {"head": head + 1}, "$currentDate": {"updatedAt": True}},
                         session=session,
                     )
 
         began = time.perf_counter()
-        await asyncio.gather(*map(task, range(CLIENTS)))
-        return CLIENTS * 60 / (time.perf_counter() - began)
+        await asyncio.gather(*map(task, keys))
+        took = time.perf_counter() - began
+        await database.commits.delete_many({"space": run})
+        await database.sessions.delete_many({"space": run})
+        return CLIENTS * 60 / took
