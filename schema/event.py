@@ -9,7 +9,7 @@ import strawberry
 
 from schema.enums import EventType
 from schema.scalars import JSON, DateTime
-from storage import events, log
+from storage import events, reading
 from storage.events import ChunkKind, RunStatus, SurfaceOpKind
 
 
@@ -217,7 +217,7 @@ class EventPage:
     head: int
 
     @classmethod
-    def from_domain(cls, page: log.EventPage) -> EventPage:
+    def from_domain(cls, page: reading.EventPage) -> EventPage:
         """A page of the log."""
         return cls(
             events=[from_domain(event) for event in page.events],

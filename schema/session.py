@@ -10,15 +10,15 @@ from strawberry import UNSET
 from schema.connection import PageInfo
 from schema.context import Info
 from schema.digest import Digest
-from schema.enums import EventType, ForkContext
+from schema.enums import EventType
 from schema.event import EventPage
 from schema.inputs import given, only_given
 from schema.scalars import JSON, DateTime
+from schema.session_input import CreateSessionInput, ForkSessionInput, SessionConfigInput, UpdateSessionInput
 from schema.slot import Slot
 from schema.stats import SessionStats
 from schema.topology import TopologyNode
 from storage import errors, session
-from storage.lifecycle import Fork, NewSession
 from storage.session import Selection, SessionMeta, SessionOrder, SessionStatus
 from storage.sessions import SessionPage
 
@@ -165,92 +165,6 @@ class SessionConnection:
             page=page,
             selection=selection,
         )
-
-
-@strawberry.input
-class SessionConfigInput:
-    system_prompt: str | None = UNSET
-    skills: list[str] | None = UNSET
-
-    def to_domain(self) -> session.SessionConfig:
-        """The config with the fields that were given."""
-        return session.SessionConfig(**only_given({"system_prompt": self.system_prompt, "skills": self.skills}))
-
-
-@strawberry.input
-class CreateSessionInput:
-    id: strawberry.ID | None = strawberry.field(
-        default=UNSET, description="Generated (UUID) when absent; DUPLICATE_ID when taken."
-    )
-    label: str | None = strawberry.field(default=UNSET, description="Default: Root for a root, Session for a child.")
-    parent_id: strawberry.ID | None = UNSET
-    source_session_id: strawberry.ID | None = UNSET
-    workflow_mode: str | None = UNSET
-    metadata: JSON | None = UNSET
-    config: SessionConfigInput | None = UNSET
-    idempotency_key: str | None = UNSET
-
-    def to_domain(self) -> NewSession:
-        """The session to be made."""
-        config = given(self.config)
-        return NewSession(
-            id=given(self.id),
-            label=given(self.label),
-            parent_id=given(self.parent_id),
-            source_session_id=given(self.source_session_id),
-            workflow_mode=given(self.workflow_mode),
-            metadata=given(self.metadata),
-            config=None if config is None else config.to_domain(),
-            key=given(self.idempotency_key),
-        )
-
-
-@strawberry.input
-class ForkSessionInput:
-    source_id: strawberry.ID
-    at_seq: int | None = strawberry.field(
-        default=UNSET, description="How many of the source's events the child shares: 0 to head. Default: head."
-    )
-    context: ForkContext = strawberry.field(
-        default=ForkContext.INHERIT, description="NONE shares no event; with an atSeq other than 0 it is refused."
-    )
-    id: strawberry.ID | None = UNSET
-    label: str | None = strawberry.field(default=UNSET, description="Default: the source's label.")
-    parent_id: strawberry.ID | None = strawberry.field(default=UNSET, description="Default: the source.")
-    as_root: bool = False
-    metadata: JSON | None = UNSET
-    config: SessionConfigInput | None = strawberry.field(
-        default=UNSET, description="Laid over the source's config: absent keeps, given replaces."
-    )
-    prompt: str | None = strawberry.field(
-        default=UNSET, description="Recorded in the child as its first own event, an assistant/message."
-    )
-    idempotency_key: str | None = UNSET
-
-    def to_domain(self) -> Fork:
-        """The fork to be made."""
-        config = given(self.config)
-        return Fork(
-            source_id=self.source_id,
-            at_seq=given(self.at_seq),
-            inherit=self.context is ForkContext.INHERIT,
-            id=given(self.id),
-            label=given(self.label),
-            parent_id=given(self.parent_id),
-            as_root=self.as_root,
-            metadata=given(self.metadata),
-            config=None if config is None else config.to_domain(),
-            prompt=given(self.prompt),
-            key=given(self.idempotency_key),
-        )
-
-
-@strawberry.input
-class UpdateSessionInput:
-    id: strawberry.ID
-    label: str | None = UNSET
-    workflow_mode: str | None = UNSET
-    metadata: JSON | None = UNSET
 
 
 @strawberry.type

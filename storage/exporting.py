@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from storage import errors, log
+from storage import errors, log, reading
 from storage.events import Event
 from storage.formats import jsonl
 from storage.session import SessionMeta, Slots, present
@@ -101,7 +101,7 @@ def _header(section: _Section, slots: Slots | None) -> jsonl.Header:
 
 async def _events(store: Store, session: SessionMeta, seq: int) -> AsyncIterator[Event]:
     while seq < session.head:
-        page = await store.sessions.events(session, from_seq=seq, first=log.MAX_PAGE_EVENTS)
+        page = await store.sessions.events(session, from_seq=seq, first=reading.MAX_PAGE_EVENTS)
         for event in page.events:
             if event.seq != seq:
                 break

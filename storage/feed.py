@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from storage import errors, log
+from storage import errors, reading
 from storage.buffer import CommitBuffer
 from storage.database import LOST, Commit, Database, Queries, Wake
 from storage.events import Event
@@ -129,7 +129,7 @@ class Feed:
         return found or await self.read(subscription, lambda queries: self._load(queries, segments, seq))
 
     async def _load(self, queries: Queries, segments: Sequence[Segment], seq: int) -> list[Event]:
-        return (await log.read(queries, segments, seq, BEYOND, log.MAX_PAGE_EVENTS)).events
+        return (await reading.read(queries, segments, seq, BEYOND, reading.MAX_PAGE_EVENTS)).events
 
     async def read(
         self,

@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from storage import errors, log, text, topology
+from storage import errors, log, reading, text, topology
 from storage.admission import Admission
 from storage.database import Commit, Transaction
 from storage.events import AssistantMessage, Instant, JsonText
@@ -119,7 +119,7 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
     check_config(wanted.config)
     await tx.rely_on(space, sessions=[source.id])
     place = await take_place(tx, space, None if wanted.as_root else wanted.parent_id or source.id)
-    state = await log.state_at(tx, source, cut)
+    state = await reading.state_at(tx, source, cut)
     meta = SessionMeta(
         space=space,
         id=wanted.id or str(uuid.uuid4()),

@@ -1,6 +1,6 @@
 """The limits of the domain, as clients can ask for them. Each is enforced where its constant stands."""
 
-from storage import admission, database, log, session, sessions, topology
+from storage import admission, database, reading, session, sessions, topology
 
 ALL: dict[str, int] = {
     "eventsPerAppend": database.MAX_EVENTS,
@@ -11,8 +11,8 @@ ALL: dict[str, int] = {
     "labelCharacters": session.MAX_LABEL,
     "forkSegments": session.MAX_SEGMENTS,
     "idsPerCall": sessions.MAX_IDS,
-    "eventsPerPage": log.MAX_PAGE_EVENTS,
-    "eventPageBytes": log.MAX_PAGE_BYTES,
+    "eventsPerPage": reading.MAX_PAGE_EVENTS,
+    "eventPageBytes": reading.MAX_PAGE_BYTES,
     "digestsPerPage": sessions.MAX_DIGESTS,
     "digestPageBytes": sessions.MAX_DIGEST_BYTES,
     "rowsPerPage": sessions.MAX_PAGE,

@@ -1,12 +1,12 @@
-"""The log: appending events to a session, reading them, and what a fork finds at its cut.
+"""The log: appending events to a session, and the segments of which a visible log consists.
 
-A visible log is a list of segments, each a part of some session's own log; reading walks the segments.
+A visible log is a list of segments, each a part of some session's own log; `storage.reading` walks them.
 """
 
 import hashlib
 import secrets
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,6 @@ from storage.admission import Admission, check_steps, step_mark, turn_mark, visi
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
 from storage.events import Event
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
-from storage.state import Fold, LogState
-
-MAX_PAGE_EVENTS = 1_000
-MAX_PAGE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +41,6 @@ class Appended:
     def events(self) -> list[Event]:
         """Its events as stored."""
         return read_commit(self.commit)
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """Events in seq order. `next_seq` is where to read on, `prev_seq` where to read back (None: nothing before)."""
-
-    events: list[Event]
-    next_seq: int
-    prev_seq: int | None
-    head: int
 
 
 def now() -> int:
@@ -169,166 +155,6 @@ def build_commit(
         size=size,
         events=stored,
     )
-
-
-async def read_page(
-    queries: Queries,
-    meta: SessionMeta,
-    *,
-    from_seq: int | None = None,
-    before_seq: int | None = None,
-    first: int | None = None,
-    last: int | None = None,
-    types: Collection[str] | None = None,
-    max_events: int = MAX_PAGE_EVENTS,
-    default: int = 100,
-) -> EventPage:
-    """A page of the visible log: forward from `from_seq`, or with `last` the events before `before_seq`.
-
-    Ends before 4 MiB but holds at least one event. Raises BadInput for negative or too large numbers.
-    """
-    for name, value in (("fromSeq", from_seq), ("beforeSeq", before_seq), ("first", first), ("last", last)):
-        if value is not None and value < 0:
-            raise errors.BadInput(f"{name}: must not be negative, is {value}")
-    if first is not None and last is not None:
-        raise errors.BadInput("first and last: give one of them")
-    count = first if first is not None else last if last is not None else default
-    if count > max_events:
-        raise errors.BadInput(f"{'first' if last is None else 'last'}: at most {max_events}, is {count}")
-    start = from_seq or 0
-    stop = meta.head if before_seq is None else min(before_seq, meta.head)
-    backwards = last is not None or (before_seq is not None and from_seq is None and first is None)
-    found = await read(queries, meta.segments, start, stop, count, newest_first=backwards, types=types)
-    if backwards:
-        next_seq = stop
-        reached = found.reached if count else stop
-        prev_seq = reached if reached > 0 else None
-    else:
-        next_seq = max(found.reached, start) if count else start
-        next_seq = min(next_seq, meta.head) if start <= meta.head else meta.head
-        prev_seq = min(start, meta.head) or None
-    return EventPage(found.events, next_seq, prev_seq, meta.head)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Events in seq order, and how far the log was read: every matching event up to there is among them."""
-
-    events: list[Event]
-    reached: int
-
-
-async def read(
-    queries: Queries,
-    segments: Sequence[Segment],
-    start: int,
-    stop: int,
-    count: int,
-    *,
-    newest_first: bool = False,
-    types: Collection[str] | None = None,
-    max_bytes: int = MAX_PAGE_BYTES,
-) -> Found:
-    """Up to `count` events with start <= seq < stop, oldest or newest first in reach but always in seq order.
-
-    `reached` is the seq to read on from (reading forward: the next, else the lowest that was read).
-    """
-    budget = Budget(count, max_bytes)
-    collected: list[Event] = []
-    wanted = None if types is None else set(types)
-    for segment in reversed(segments) if newest_first else segments:
-        low, high = max(start, segment.start), min(stop, stop if segment.to is None else segment.to)
-        while low < high and not budget.spent:
-            commits = await _commits(queries, segment.log, low, high, newest_first, wanted, budget)
-            for commit in commits:
-                taken = [event for event in read_commit(commit) if low <= event.seq < high]
-                for event in reversed(taken) if newest_first else taken:
-                    if (wanted is None or event.type in wanted) and not budget.take(event, commit):
-                        reached = event.seq + 1 if newest_first else event.seq
-                        return Found(collected[::-1] if newest_first else collected, reached)
-                    if wanted is None or event.type in wanted:
-                        collected.append(event)
-                if newest_first:
-                    high = max(low, commit.first)
-                else:
-                    low = min(high, commit.last + 1)
-            if not commits:
-                break
-        if budget.spent:
-            break
-    if newest_first:
-        reached = collected[-1].seq if budget.spent and collected else start
-        return Found(collected[::-1], reached)
-    return Found(collected, collected[-1].seq + 1 if budget.spent and collected else max(start, stop))
-
-
-class Budget:
-    """How many events and bytes a page may still take. The first event always fits."""
-
-    def __init__(self, events: int, max_bytes: int) -> None:
-        self.events = events
-        self.bytes = max_bytes
-        self._taken = False
-
-    @property
-    def spent(self) -> bool:
-        """Whether no further event fits for sure."""
-        return self.events <= 0 or self.bytes <= 0
-
-    def take(self, event: Event, commit: Commit) -> bool:
-        """Counts an event in, or says that it does not fit any more."""
-        count = commit.last - commit.first + 1
-        size = commit.size if count == 1 else len(orjson.dumps(commit.events[event.seq - commit.first]))
-        if self.events <= 0 or (self._taken and size > self.bytes):
-            return False
-        self._taken = True
-        self.events -= 1
-        self.bytes -= size
-        return True
-
-
-async def _commits(
-    queries: Queries,
-    log: str,
-    low: int,
-    high: int,
-    newest_first: bool,
-    types: Collection[str] | None,
-    budget: Budget,
-) -> list[Commit]:
-    """The next commits of [low, high). Most readers start at a commit; only else one is looked for before `low`."""
-    found = await queries.commits(
-        log, low, high, newest_first=newest_first, types=types, max_events=budget.events, max_bytes=budget.bytes
-    )
-    if newest_first:
-        return found or await _straddling(queries, log, low, types)
-    if found and found[0].first == low:
-        return found
-    return await _straddling(queries, log, low, types) + found
-
-
-async def _straddling(queries: Queries, log: str, seq: int, types: Collection[str] | None) -> list[Commit]:
-    commit = await queries.commit_before(log, seq - 1, MAX_EVENTS - 1)
-    if commit is None or commit.last < seq or (types is not None and not set(types) & set(commit.types)):
-        return []
-    return [commit]
-
-
-async def state_at(queries: Queries, meta: SessionMeta, seq: int) -> LogState:
-    """The state of the visible log after its first `seq` events, which must not be beyond the head."""
-    if seq == meta.head:
-        return meta.state
-    segments = [segment for segment in meta.segments if segment.start < seq]
-    if not segments:
-        return LogState()
-    commit = await queries.commit_before(segments[-1].log, seq - 1, MAX_EVENTS)
-    if commit is None:
-        raise errors.SapwoodError(f"log {segments[-1].log} of session {meta.id} lacks the commit that holds {seq - 1}")
-    if commit.last == seq - 1:
-        return commit.state
-    before = await state_at(queries, meta, max(commit.first, segments[-1].start))
-    part = [event for event in read_commit(commit) if before.head <= event.seq < seq]
-    return Fold(before).add_all(part).done()
 
 
 def cut(meta: SessionMeta, seq: int, own_log: str) -> tuple[Segment, ...]:

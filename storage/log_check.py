@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from storage import log
+from storage import log, reading
 from storage.admission import step_mark, turn_mark
 from storage.database import MAX_EVENTS, Commit, Database, Queries, Transaction
 from storage.events import Event, StepStart, TurnStart
@@ -81,7 +81,7 @@ class LogCheck:
         known = self._walked.get(segment.log)
         if known is not None and stop < known.head:
             trusted = meta.model_copy(update={"head": BEYOND})
-            return await self._database.read(lambda queries: log.state_at(queries, trusted, stop))
+            return await self._database.read(lambda queries: reading.state_at(queries, trusted, stop))
         fold = Fold(known or start)
         reached = fold.done()
         wrong: list[str] = []

@@ -5,11 +5,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from storage import errors, log, slots, text
+from storage import errors, log, reading, slots, text
 from storage.cursor import Cursor, binding, decode, encode
 from storage.database import Queries, Transaction
 from storage.events import Event, Instant, JsonText
-from storage.log import Appended, EventPage
+from storage.log import Appended
+from storage.reading import EventPage
 from storage.scope import Scope
 from storage.session import (
     MAX_LABEL,
@@ -173,9 +174,9 @@ class SessionStorage:
         last: int | None = None,
         types: Collection[str] | None = None,
     ) -> EventPage:
-        """A page of the session's visible log, as `storage.log.read_page`."""
+        """A page of the session's visible log, as `storage.reading.read_page`."""
         return await self._scope.read(
-            lambda queries: log.read_page(
+            lambda queries: reading.read_page(
                 queries, meta, from_seq=from_seq, before_seq=before_seq, first=first, last=last, types=types
             )
         )

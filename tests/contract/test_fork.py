@@ -7,7 +7,7 @@ import pytest
 
 from storage import errors
 from storage.events import AssistantMessage, Event, StepStart, ToolResult, TurnEnd, TurnStart
-from storage.log import state_at
+from storage.reading import state_at
 from storage.session import MAX_SEGMENTS, Selection, SessionConfig, SessionMeta, SessionStatus, SlotName
 from storage.state import Fold, LogState
 from storage.store import Store

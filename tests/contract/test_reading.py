@@ -6,7 +6,7 @@ import pytest
 
 from storage import errors
 from storage.events import CustomEvent, Event, ToolCall
-from storage.log import EventPage
+from storage.reading import EventPage
 from storage.session import SessionMeta
 from storage.store import Store
 
