@@ -25,10 +25,11 @@ def publish(errors: Sequence[GraphQLError], document: DocumentNode | None) -> No
 
 def _publish(error: GraphQLError, document: DocumentNode | None) -> None:
     original = _cause(error)
-    if isinstance(original, SapwoodError) and error.path is not None:
+    foreseen = isinstance(original, SapwoodError) and original.code != SapwoodError.code
+    if isinstance(original, SapwoodError) and foreseen and error.path is not None:
         error.extensions = {"code": original.code, **original.details}
         error.message = original.message
-    elif original is None or isinstance(original, SapwoodError | StrawberryInputCoercionError):
+    elif original is None or foreseen or isinstance(original, StrawberryInputCoercionError):
         error.extensions = {"code": BadInput.code}
         if document is not None and error.nodes and (place := place_of(document, error.nodes[0])) is not None:
             error.message = f"{place}: {error.message}"

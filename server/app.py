@@ -20,6 +20,7 @@ from server.settings import Settings
 from storage import errors
 from storage.store import Store
 
+READY_SECONDS = 5
 logger = logging.getLogger("sapwood.server")
 
 
@@ -55,7 +56,7 @@ def create_app(settings: Settings) -> Starlette:
         # through all of them again and again costs half of the time of a page of 5,000 digests.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 100)
+        gc.set_threshold(50_000, 10, 10)
         collecting = asyncio.create_task(_collect_leftovers(store))
         try:
             yield
@@ -70,9 +71,12 @@ def create_app(settings: Settings) -> Starlette:
         assert served.store is not None
         problem: str | None = None
         try:
-            await served.store.database.ping()
+            async with asyncio.timeout(READY_SECONDS):
+                await served.store.database.ping()
         except errors.Unavailable as error:
             problem = error.message
+        except TimeoutError:
+            problem = f"the database has not answered for {READY_SECONDS} seconds"
         if problem is None and not served.store.feed.alive:
             problem = "changes of other processes are not being followed"
         body: dict[str, Any] = {"status": "ready"} if problem is None else {"status": "unavailable", "reason": problem}

@@ -11,6 +11,7 @@ from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.http.exceptions import WebSocketDisconnected
 from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import BaseGraphQLTransportWSHandler
+from strawberry.subscriptions.protocols.graphql_transport_ws.types import Message
 
 from schema.build import Schema
 from schema.context import Context
@@ -39,6 +40,13 @@ class Operations(BaseGraphQLTransportWSHandler[Context, None]):
     @staticmethod
     def _get_pre_execution_close_reason(error: GraphQLError) -> str | None:
         return None
+
+    async def send_message(self, message: Message) -> None:
+        if message["type"] == "error":
+            for error in message["payload"]:
+                # Strawberry's own refusal of one subscription too many is the only one that comes without a code.
+                error.setdefault("extensions", {"code": "RATE_LIMITED"})
+        await super().send_message(message)
 
 
 class Endpoint(GraphQL[Context, None]):

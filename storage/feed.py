@@ -20,6 +20,9 @@ from storage.session import Segment, SessionMeta
 T = TypeVar("T")
 logger = logging.getLogger("sapwood.feed")
 
+AT_ONCE = 100
+BYTES_AT_ONCE = 128 * 1024
+"""How much a subscriber that is behind holds at a time: it keeps that for as long as its client does not read."""
 BEYOND = 2**31
 """A seq beyond any head."""
 FIRST_RETRY_SECONDS = 0.1
@@ -129,7 +132,8 @@ class Feed:
         return found or await self.read(subscription, lambda queries: self._load(queries, segments, seq))
 
     async def _load(self, queries: Queries, segments: Sequence[Segment], seq: int) -> list[Event]:
-        return (await reading.read(queries, segments, seq, BEYOND, reading.MAX_PAGE_EVENTS)).events
+        found = await reading.read(queries, segments, seq, BEYOND, AT_ONCE, max_bytes=BYTES_AT_ONCE)
+        return found.events
 
     async def read(
         self,

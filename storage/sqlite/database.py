@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from storage import errors
 from storage.database import LOST, Commit, Queries, Transaction, Wake
 from storage.sqlite import schema
+from storage.sqlite.changes import MAX_CHANGES, Follower
 from storage.sqlite.connection import connect, drive, translated
 from storage.sqlite.queries import SqliteQueries
 from storage.sqlite.transaction import SqliteTransaction
@@ -23,7 +24,6 @@ FILE = "sapwood.db"
 READERS = 3
 POLL_SECONDS = 0.02
 """How often another process's commits are looked for. One pragma that reads shared memory."""
-MAX_CHANGES = 10_000
 DROPPED_AT_ONCE = 5_000
 """Commits that the collector deletes in one transaction, so that appends need not wait for long."""
 
@@ -77,26 +77,19 @@ class SqliteDatabase:
         return total
 
     async def changes(self) -> AsyncIterator[Sequence[Wake]]:
-        connection = connect(self._path)
-        try:
-            with translated(self._path):
-                version = connection.execute("PRAGMA data_version").fetchone()[0]
-                seen = _newest(connection)
+        # On a thread of its own: while another process holds the file's locks, looking for changes waits for them.
+        with contextlib.closing(Follower(self._path)) as follower:
+            await follower.begin()
             yield []
             while True:
                 try:
-                    with translated(self._path):
-                        current = connection.execute("PRAGMA data_version").fetchone()[0]
-                        wakes, seen = _changes_since(connection, seen) if current != version else ([], seen)
-                        version = current
+                    wakes = await follower.look()
                 except errors.Unavailable:
                     wakes = [LOST]
                 if wakes:
                     yield wakes
                 if len(wakes) < MAX_CHANGES:
                     await asyncio.sleep(POLL_SECONDS)
-        finally:
-            connection.close()
 
     def watch(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -106,32 +99,16 @@ class SqliteDatabase:
             listener(wakes, commits)
 
     async def ping(self) -> None:
-        async def nothing(queries: Queries) -> None:
-            await queries.as_of()
+        async def nothing(_: Transaction) -> None:
+            """An empty transaction still has to get the lock and reach the disk."""
 
-        await self.read(nothing)
+        await self.transact(nothing)
 
     async def close(self) -> None:
         await self._writer.close()
         await asyncio.to_thread(self._readers.shutdown)
         for connection in self._connections:
             connection.close()
-
-
-def _newest(connection: sqlite3.Connection) -> int:
-    found = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
-    return 0 if found is None else int(found[0])
-
-
-def _changes_since(connection: sqlite3.Connection, seen: int) -> tuple[list[Wake], int]:
-    sql = "SELECT number, kind, space, id, log, first, last FROM changes WHERE number > ? ORDER BY number LIMIT ?"
-    rows = connection.execute(sql, (seen, MAX_CHANGES)).fetchall()
-    wakes = [Wake(*row[1:]) for row in rows]
-    if rows and rows[0][0] != seen + 1:
-        oldest = connection.execute("SELECT min(number) FROM changes").fetchone()[0]
-        if oldest > seen + 1:
-            wakes.insert(0, LOST)
-    return wakes, rows[-1][0] if rows else seen
 
 
 async def open_file(folder: Path) -> SqliteDatabase:
