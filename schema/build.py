@@ -6,7 +6,8 @@ import strawberry
 from graphql import GraphQLError, GraphQLInputObjectType
 from strawberry.schema.config import StrawberryConfig
 from strawberry.tools import merge_types
-from strawberry.types.execution import ExecutionContext
+from strawberry.types.execution import ExecutionContext, ExecutionResult
+from strawberry.types.graphql import OperationType
 
 from schema import errors
 from schema.append import AppendMutation, append_directly
@@ -24,6 +25,12 @@ from schema.viewer import ViewerQuery
 
 class Schema(strawberry.Schema):
     """Strawberry's schema with our error codes."""
+
+    async def execute(self, *args: Any, **named: Any) -> ExecutionResult:
+        """One answer to a query or mutation. Raises InvalidOperationTypeError for a subscription, which has many."""
+        allowed = named.pop("allowed_operation_types", None) or (OperationType.QUERY, OperationType.MUTATION)
+        once: dict[str, Any] = {**named, "allowed_operation_types": set(allowed) - {OperationType.SUBSCRIPTION}}
+        return await super().execute(*args, **once)
 
     def process_errors(
         self, errors_found: list[GraphQLError], execution_context: ExecutionContext | None = None

@@ -1,9 +1,10 @@
 """DateTime and JSON. In Python an instant is ms since 1970, and a JSON value is its text."""
 
-from typing import NewType
+from typing import Any, NewType
 
 import orjson
 import strawberry
+from graphql import Undefined, ValueNode, value_from_ast_untyped
 from strawberry.types.scalar import ScalarDefinition
 
 from storage import errors, text
@@ -17,6 +18,31 @@ def _parse_instant(value: object) -> Instant:
     if not isinstance(value, str):
         raise errors.BadInput(f"DateTime: {str(value)[:80]!r} is not an ISO 8601 instant")
     return text.instant(value, "DateTime")
+
+
+class _Json(str):
+    """The text of a variable's JSON, told apart from a text when it stands inside a literal."""
+
+    __slots__ = ()
+
+
+def _parse_json(value: object) -> JsonText:
+    return _Json(text.to_json(value, "JSON"))
+
+
+def _parse_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> JsonText:
+    """The text of a literal. While a document is validated its variables are not known; null stands for them."""
+    return text.to_json(_known(value_from_ast_untyped(node, variables)), "JSON")
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _known(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_known(item) for item in value]
+    if isinstance(value, _Json):
+        return text.from_json(value)
+    return None if value is Undefined else value
 
 
 def _splice(value: JsonText) -> orjson.Fragment:
@@ -37,6 +63,7 @@ SCALARS: dict[object, ScalarDefinition] = {
         description="Any JSON value, kept exactly: key order, integers of up to 64 bits, floats. "
         "NaN, infinities and nesting over 500 are refused.",
         serialize=_splice,
-        parse_value=lambda value: text.to_json(value, "JSON"),
+        parse_value=_parse_json,
+        parse_literal=_parse_json_literal,
     ),
 }

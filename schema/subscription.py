@@ -16,7 +16,7 @@ from schema.inputs import given
 from schema.session import wire_names
 from schema.slot import Slot
 from schema.topology import Forest, TopologyNode
-from storage import events, forest_feed, slot_feed, space_feed, tree
+from storage import errors, events, forest_feed, slot_feed, space_feed, tree
 from storage.session import SessionStatus, SlotName
 
 
@@ -76,7 +76,10 @@ class Subscription:
         positions: list[SessionPosition] | None = UNSET,
         types: list[EventType] | None = UNSET,
     ) -> AsyncGenerator[SessionEvent, None]:
-        places = {str(place.session_id): place.from_seq for place in given(positions) or ()}
+        places: dict[str, int] = {}
+        for place in given(positions) or ():
+            if places.setdefault(place.session_id, place.from_seq) != place.from_seq:
+                raise errors.BadInput(f"positions: {place.session_id} is named twice, with different fromSeq")
         found = await space_feed.space_events(info.context.store.feed, info.context.space, given(root_id), places)
         return _published(found, wire_names(types))
 

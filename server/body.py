@@ -6,12 +6,14 @@ from typing import Any
 import orjson
 from pydantic_core import from_json
 
+from storage import text
+
 
 def decode(source: str | bytes) -> Any:
     """The value of a JSON text. Raises JSONDecodeError.
 
-    Integers stay integers however long, lone surrogates get through (they are replaced where text is stored), and
-    nesting is bounded by the interpreter alone; the scalars' own rules refuse what is too much.
+    Integers stay integers however long, lone surrogates become U+FFFD, and nesting is bounded by the interpreter alone;
+    the scalars' own rules refuse what is too much.
     """
     try:
         return from_json(source, allow_inf_nan=False)
@@ -21,9 +23,26 @@ def decode(source: str | bytes) -> Any:
 
 def _decode_slowly(source: str | bytes) -> Any:
     try:
-        return json.loads(source, parse_constant=_refuse)
+        return _clean(json.loads(source, parse_constant=_refuse))
     except (RecursionError, UnicodeDecodeError) as error:
         raise json.JSONDecodeError(f"not readable as JSON: {error}", "", 0) from error
+
+
+def _clean(value: Any) -> Any:
+    """The value with its lone surrogates replaced: no answer that names one could be encoded."""
+    if isinstance(value, str):
+        return text.clean(value)
+    if isinstance(value, dict):
+        fields = {}
+        for name, item in value.items():
+            fields[text.clean(name)] = _clean(item)
+        return fields
+    if isinstance(value, list):
+        items = []
+        for item in value:
+            items.append(_clean(item))  # noqa: PERF401  # a comprehension takes a second stack frame a level
+        return items
+    return value
 
 
 def _refuse(constant: str) -> Any:

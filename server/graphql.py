@@ -1,11 +1,14 @@
 """GraphQL over HTTP and WebSocket at one address."""
 
 from collections.abc import Mapping
+from json import JSONDecodeError
 from typing import Any
 
+from cross_web import HTTPException
 from graphql import GraphQLError
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.http.exceptions import WebSocketDisconnected
@@ -16,6 +19,7 @@ from strawberry.subscriptions.protocols.graphql_transport_ws.types import Messag
 from schema.build import Schema
 from schema.context import Context
 from server import body
+from storage import errors
 from storage.store import Store
 
 MAX_SUBSCRIPTIONS = 100
@@ -40,6 +44,11 @@ class Operations(BaseGraphQLTransportWSHandler[Context, None]):
     @staticmethod
     def _get_pre_execution_close_reason(error: GraphQLError) -> str | None:
         return None
+
+    async def handle_task_exception(self, error: Exception) -> None:
+        """A client that has gone is no mistake of the server's."""
+        if not isinstance(error, WebSocketDisconnected):
+            await super().handle_task_exception(error)
 
     async def send_message(self, message: Message) -> None:
         if message["type"] == "error":
@@ -67,8 +76,22 @@ class Endpoint(GraphQL[Context, None]):
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
         return Context(self._store)
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        try:
+            response = await self.run(Request(scope, receive))
+        except HTTPException as error:
+            refusal = {"message": error.reason, "extensions": {"code": errors.BadInput.code}}
+            response = JSONResponse({"errors": [refusal]}, error.status_code)
+        await response(scope, receive, send)
+
     def decode_json(self, data: str | bytes) -> Any:
-        return body.decode(data)
+        value = body.decode(data)
+        if not isinstance(value, dict):
+            raise JSONDecodeError("not a JSON object", "", 0)
+        return value
 
     def encode_json(self, data: Any) -> bytes:
         return body.encode(data)

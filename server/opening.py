@@ -5,6 +5,14 @@ from storage import errors
 from storage.store import Store
 
 
+def check_existing(settings: Settings) -> None:
+    """Raises StartupError if the settings name a data folder that holds no store."""
+    from storage.sqlite.database import FILE
+
+    if settings.database_url is None and not (settings.data_dir / FILE).exists():
+        raise errors.StartupError(f"there is no {FILE} in {settings.data_dir}: name the data folder with --data-dir")
+
+
 async def open_store(settings: Settings) -> Store:
     """The store that the settings name. Raises StartupError with what to do about it."""
     url = settings.database_url

@@ -15,6 +15,8 @@ from storage.topology import NodeDocument
 
 T = TypeVar("T")
 
+PLACE = ("ancestors", "moved_at_head", "moved_from")
+"""What a move changes of all nodes of a subtree."""
 MAX_EVENTS = 1_000
 """Events in one commit."""
 MAX_COMMIT_BYTES = 8 * 1024 * 1024
@@ -215,7 +217,7 @@ class Transaction(Queries, Protocol):
 
     async def change_node(self, node: NodeDocument, changes: dict[str, Any]) -> NodeDocument: ...
     async def change_places(self, nodes: Sequence[NodeDocument]) -> None:
-        """Writes `ancestors` and `moved_at_head` of each of these nodes as given, and nothing else of them."""
+        """Writes `PLACE` of each of these nodes as given, and nothing else of them."""
         ...
 
     async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots: ...

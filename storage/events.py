@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from storage import text
@@ -16,6 +16,8 @@ from storage import text
 Text = Annotated[str, BeforeValidator(text.clean_any)]
 JsonText = Annotated[str, Field(json_schema_extra={"json": True})]
 """A JSON value as its text."""
+SomeJson = Annotated[JsonText, AfterValidator(text.not_null)]
+"""A JSON value other than null."""
 Instant = int
 """Milliseconds since 1970-01-01T00:00Z."""
 Timestamp = Annotated[int, Field(ge=-62_135_596_800_000, le=253_402_300_799_999)]
@@ -162,7 +164,7 @@ class ToolCall(Event):
     type: Literal["tool/call"] = "tool/call"
     call_id: Identifier
     name: Text
-    args: JsonText
+    args: SomeJson
 
 
 class ToolResult(Surfacing):
@@ -208,7 +210,7 @@ class CustomEvent(Event):
     json_fields = frozenset({"data"})
     type: Literal["custom"] = "custom"
     name: Text
-    data: JsonText
+    data: SomeJson
 
 
 AnyEvent = Annotated[

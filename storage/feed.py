@@ -52,7 +52,9 @@ class Feed:
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen())
         try:
-            await asyncio.wait_for(self._connected.wait(), CONNECT_SECONDS)
+            # Not wait_for: it loses a cancellation that comes just when what it waits for is there.
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._connected.wait()
         except TimeoutError as error:
             raise errors.Unavailable("the database's changes can't be followed now; try again") from error
         subscription = self.hub.subscribe(space, id)

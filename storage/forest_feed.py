@@ -41,6 +41,7 @@ class ForestTail:
         self._max_depth = max_depth
         self._status = status
         self._shown: dict[str, TopologyNode] = {}
+        self._gone = False
 
     async def snapshot(self) -> Forest:
         """The forest to begin with. Raises NotFound for an unknown root."""
@@ -66,7 +67,7 @@ class ForestTail:
                 delta = await self._delta(pending, lost)
                 if delta.upserted or delta.removed_ids:
                     yield delta
-                if self._root_id is not None and self._root_id in delta.removed_ids and self._status is None:
+                if self._gone:
                     return
                 await asyncio.sleep(max(0.0, began + DELTA_SECONDS - time.monotonic()))
         finally:
@@ -99,6 +100,7 @@ class ForestTail:
 
     async def _compared(self) -> ForestDelta:
         forest = await self._feed.read(self._subscription, self._forest)
+        self._gone = forest is None
         now = {} if forest is None else {node.id: node for node in forest.nodes}
         changed = [node for id, node in now.items() if self._shown.get(id) != node]
         return self._told(changed, [id for id in self._shown if id not in now])

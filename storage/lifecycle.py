@@ -45,6 +45,13 @@ class Fork:
     prompt: str | None = None
     key: str | None = None
 
+    @property
+    def under(self) -> str | None:
+        """The parent: as given, else the source; None among the roots."""
+        if self.as_root:
+            return None
+        return self.source_id if self.parent_id is None else self.parent_id
+
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
@@ -118,7 +125,7 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
     check_document(wanted.metadata, "metadata")
     check_config(wanted.config)
     await tx.rely_on(space, sessions=[source.id])
-    place = await take_place(tx, space, None if wanted.as_root else wanted.parent_id or source.id)
+    place = await take_place(tx, space, wanted.under)
     state = await reading.state_at(tx, source, cut)
     meta = SessionMeta(
         space=space,

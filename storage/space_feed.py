@@ -1,7 +1,7 @@
 """The live events of many sessions: a whole space, or the subtree under one node, whatever moves in or out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 
 from storage import errors
@@ -75,15 +75,18 @@ class SpaceTail:
                 if lost:
                     pending = await self._all_changed(pending)
                 for id, change in pending.items():
+                    leaves = False
                     if change.session or change.node or id not in self._places:
-                        await self._place(id, change)
+                        leaves = await self._place(id, change)
                         if id == self._root_id and id not in self._places:
                             return
-                    elif self._places[id].next > change.last:
-                        continue
                     if (place := self._places.get(id)) is not None:
                         async for event in self._drain(id, place, change):
+                            if leaves and event.seq > change.last:
+                                break
                             yield event
+                    if leaves:
+                        self._leave(id)
                 await self._subscription.wait()
         finally:
             self._feed.hub.unsubscribe(self._subscription)
@@ -103,8 +106,12 @@ class SpaceTail:
             pending.setdefault(id, Pending()).session = True
         return pending
 
-    async def _place(self, id: str, change: Pending) -> None:
-        """Looks again whether a session is in scope and, if it has come in, where to start."""
+    async def _place(self, id: str, change: Pending) -> bool:
+        """Looks again whether a session is in scope and, if it has come in, where to start.
+
+        True if it has left: what was appended before the move is still to be told. A session that was moved out and
+        back in between two looks is told whole: nothing that belongs here may be lost.
+        """
 
         async def query(queries: Queries) -> tuple[SessionMeta | None, NodeDocument | None]:
             return await queries.session(self._space, id), await queries.node(self._space, id)
@@ -113,22 +120,28 @@ class SpaceTail:
         if meta is None or node is None:
             self._places.pop(id, None)
             self._outside.discard(id)
-            return
-        if self._root_id is not None and id != self._root_id and self._root_id not in node.ancestors:
-            self._places.pop(id, None)
-            self._outside.add(id)
-            return
+            return False
         place = self._places.get(id)
-        if place is not None and place.log == meta.log:
-            change.last = max(change.last, meta.head - 1)
-            return
-        # Known and not in scope before: it was moved in. Else it is new, and all that it has of its own is told.
-        start = meta.own_start
-        if id in self._outside and node.moved_at_head is not None:
-            start = max(start, node.moved_at_head)
-        self._outside.discard(id)
-        self._places[id] = _Place(meta.log, start)
+        stayed = place is not None and place.log == meta.log
+        if not self._in_scope(id, node.ancestors):
+            if stayed and node.moved_at_head is not None:
+                change.last = node.moved_at_head - 1
+                return True
+            self._leave(id)
+            return False
         change.last = max(change.last, meta.head - 1)
+        if not stayed:
+            came = node.moved_at_head if id in self._outside or not self._in_scope(id, node.moved_from) else None
+            self._outside.discard(id)
+            self._places[id] = _Place(meta.log, max(meta.own_start, came or 0))
+        return False
+
+    def _in_scope(self, id: str, ancestors: Sequence[str]) -> bool:
+        return self._root_id is None or id == self._root_id or self._root_id in ancestors
+
+    def _leave(self, id: str) -> None:
+        self._places.pop(id, None)
+        self._outside.add(id)
 
     async def _drain(self, id: str, place: _Place, change: Pending | None) -> AsyncGenerator[Event, None]:
         """The session's own events from its place on, to the end of what was reported."""

@@ -26,6 +26,13 @@ def clean_any(value: object) -> object:
     return clean(value) if isinstance(value, str) else value
 
 
+def not_null(value: str) -> str:
+    """JSON text that is not null. Raises ValueError."""
+    if value == "null":
+        raise ValueError("must not be null")
+    return value
+
+
 def to_json(value: object, place: str) -> str:
     """JSON text of a decoded JSON value: key order, floats and integers of up to 64 bits kept exactly.
 
@@ -114,7 +121,9 @@ def instant(value: str, place: str) -> int:
         parsed = datetime.fromisoformat(value)
         if parsed.tzinfo is None:
             raise errors.BadInput(f"{place}: {value!r} names no zone; write for example 2026-11-29T19:21:07.250Z")
-        return (parsed - EPOCH) // timedelta(milliseconds=1)
+        milliseconds = (parsed - EPOCH) // timedelta(milliseconds=1)
+        format_instant(milliseconds)  # an offset may lead out of the years that can be told in UTC
+        return milliseconds
     except (ValueError, OverflowError) as error:
         raise errors.BadInput(f"{place}: {value[:80]!r} is not an ISO 8601 instant") from error
 

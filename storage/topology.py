@@ -15,7 +15,7 @@ MAX_MOVE = 10_000
 class NodeDocument(Model):
     """A node as stored. `ancestors` nearest first; `next_index` counts the children ever made or moved here.
 
-    `moved_at_head` is the session's head when the node last got other ancestors.
+    `moved_at_head` is the session's head when the node last got other ancestors, `moved_from` those that it had.
     """
 
     space: str
@@ -30,6 +30,7 @@ class NodeDocument(Model):
     fork_seq: int | None = None
     config: SessionConfig | None = None
     moved_at_head: int | None = None
+    moved_from: tuple[str, ...] = ()
     updated_at: Instant = 0
 
 

@@ -40,8 +40,7 @@ class SessionTree:
 
     async def fork(self, space: str, wanted: Fork) -> SessionMeta:
         """Makes a session that shares events of another, as `storage.lifecycle.fork`."""
-        parent_id = None if wanted.as_root else wanted.parent_id or wanted.source_id
-        queue = [queue_of(space, wanted.source_id), place_queue(space, parent_id)]
+        queue = [queue_of(space, wanted.source_id), place_queue(space, wanted.under)]
         return await self._scope.transact(lambda tx: lifecycle.fork(tx, space, wanted), queue=queue)
 
     async def delete(self, space: str, id: str, cascade: bool = False) -> list[str]:
@@ -223,6 +222,7 @@ async def _move(tx: Transaction, space: str, node: NodeDocument, parent: NodeDoc
         "index": place.index,
         "ancestors": place.ancestors,
         "moved_at_head": heads.get(node.id),
+        "moved_from": node.ancestors,
     }
     await tx.change_node(node, moved)
     await tx.change_places(
@@ -233,4 +233,5 @@ async def _move(tx: Transaction, space: str, node: NodeDocument, parent: NodeDoc
 def _below(member: NodeDocument, moved: str, ancestors: tuple[str, ...], heads: Mapping[str, int]) -> NodeDocument:
     """A node of a moved subtree in its new place."""
     own = member.ancestors[: member.ancestors.index(moved) + 1]
-    return member.model_copy(update={"ancestors": (*own, *ancestors), "moved_at_head": heads.get(member.id)})
+    place = {"ancestors": (*own, *ancestors), "moved_at_head": heads.get(member.id), "moved_from": member.ancestors}
+    return member.model_copy(update=place)

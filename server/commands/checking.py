@@ -29,7 +29,7 @@ async def _check(settings: Settings, repair: bool, as_json: bool) -> bool:
     from storage import checking
 
     problems: list[Problem] = []
-    async with opened(settings) as store:
+    async with opened(settings, existing=True) as store:
         sessions = await checking.count_sessions(store.database)
         with progress("Checking sessions", sessions) as advance:
             async for problem in checking.check(store.database, repair=repair, progress=advance):

@@ -32,7 +32,7 @@ def export(
 async def _export(settings: Settings, space: str, id: str, tree: bool, output: Path | None) -> None:
     from storage.exporting import export_lines
 
-    async with opened(settings) as store:
+    async with opened(settings, existing=True) as store:
         if await store.sessions.get(space, id) is None:
             raise errors.NotFound(f"no session {id!r} in space {space!r} of {store.database.name}")
         with _target(output) as target, progress(f"Exporting {id}", None) as advance:
@@ -45,8 +45,13 @@ async def _export(settings: Settings, space: str, id: str, tree: bool, output: P
 def _target(output: Path | None) -> Iterator[BinaryIO]:
     """Where to write. A file takes its name only when it is complete."""
     if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        try:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise errors.SapwoodError(f"can't write to standard output ({error.strerror}): make room") from error
         return
     try:
         if output.exists() and not output.is_file():

@@ -38,10 +38,12 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Store]:
-    """The store that the settings name, for the length of a command."""
-    from server.opening import open_store
+async def opened(settings: Settings, *, existing: bool = False) -> AsyncIterator[Store]:
+    """The store that the settings name, for the length of a command. With `existing` it must be there already."""
+    from server.opening import check_existing, open_store
 
+    if existing:
+        check_existing(settings)
     store = await open_store(settings)
     try:
         yield store

@@ -93,7 +93,7 @@ class Log:
         return event
 
     def _custom(self, kind: str, record: dict[str, Any], place: str) -> Event:
-        data = record.get("data")
+        data = {} if record.get("data") is None else record["data"]
         if kind == "session/title" and isinstance(data, dict) and isinstance(data.get("title"), str):
             self.title = data["title"]
         what = "a turn or step out of order" if kind in _BOUNDS else "another type"

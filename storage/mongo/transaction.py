@@ -7,7 +7,7 @@ from motor.motor_asyncio import AsyncIOMotorClientSession, AsyncIOMotorDatabase
 from pymongo import ReturnDocument, UpdateOne
 
 from storage import errors
-from storage.database import Commit, Wake
+from storage.database import PLACE, Commit, Wake
 from storage.events import Instant
 from storage.mongo import codec
 from storage.mongo.codec import Document, date, key
@@ -125,7 +125,7 @@ class MongoTransaction(MongoQueries):
 
     async def change_places(self, nodes: Sequence[NodeDocument]) -> None:
         for node in nodes:
-            await self.change_node(node, {"ancestors": node.ancestors, "moved_at_head": node.moved_at_head})
+            await self.change_node(node, {name: getattr(node, name) for name in PLACE})
 
     async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots:
         sets: Document = {}

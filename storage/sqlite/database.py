@@ -121,6 +121,10 @@ async def open_file(folder: Path) -> SqliteDatabase:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
     except (OSError, sqlite3.Error) as error:
+        if "not a database" in str(error):
+            raise errors.StartupError(
+                f"{path} is no SQLite file: move it away, or name another folder with SAPWOOD_DATA_DIR"
+            ) from error
         raise errors.StartupError(
             f"can't write the data folder {folder} ({error}): make it writable, "
             "or name another one with SAPWOOD_DATA_DIR"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from storage import errors
-from storage.database import Commit, Wake
+from storage.database import PLACE, Commit, Wake
 from storage.events import Instant, Model
 from storage.session import SessionMeta, Slot, Slots
 from storage.sqlite.queries import SqliteQueries, mask
@@ -138,8 +138,7 @@ class SqliteTransaction(SqliteQueries):
     async def change_places(self, nodes: Sequence[NodeDocument]) -> None:
         current = await self.nodes(nodes[0].space, [node.id for node in nodes]) if nodes else {}
         for node in nodes:
-            place = {"ancestors": node.ancestors, "moved_at_head": node.moved_at_head}
-            await self.change_node(current[node.id], place)
+            await self.change_node(current[node.id], {name: getattr(node, name) for name in PLACE})
 
     async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots:
         timed = {

@@ -191,3 +191,24 @@ async def test_a_bad_forest_is_refused_at_once(store: Store) -> None:
         await whole_forest(store, "nobody")
     with pytest.raises(errors.BadInput, match="maxDepth"):
         await whole_forest(store, max_depth=-1)
+
+
+async def test_the_deletion_of_the_root_completes_a_reader_by_status_too(store: Store) -> None:
+    await create(store, "root")
+    stream = await whole_forest(store, "root", status=SessionStatus.ACTIVE)
+    await take(stream, 1)
+    await store.tree.delete(SPACE, "root")
+    [removal] = await rest(stream)
+    assert isinstance(removal, ForestDelta)
+    assert removal.removed_ids == ["root"]
+
+
+async def test_a_root_whose_status_leaves_the_filter_does_not_complete_its_reader(store: Store) -> None:
+    await create(store, "root")
+    stream = await whole_forest(store, "root", status=SessionStatus.ACTIVE)
+    await take(stream, 1)
+    await store.sessions.set_status(SPACE, "root", SessionStatus.ARCHIVED)
+    assert [change.removed_ids for change in await take(stream, 1)] == [["root"]]
+    await store.sessions.set_status(SPACE, "root", SessionStatus.ACTIVE)
+    assert [[node.id for node in change.upserted] for change in await take(stream, 1)] == [["root"]]
+    await stream.aclose()

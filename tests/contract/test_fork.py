@@ -389,3 +389,9 @@ async def test_forks_without_events_of_their_own_can_be_stacked_without_end(stor
     meta = await session(store, last)
     assert len(meta.segments) == 2
     assert contents(await whole_log(store, last)) == ["message 0", "message 1"]
+
+
+async def test_an_empty_parent_id_is_an_unknown_parent(store: Store) -> None:
+    await create(store, "a")
+    with pytest.raises(errors.NotFound, match="parentId"):
+        await fork(store, "a", parent_id="")

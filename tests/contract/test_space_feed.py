@@ -202,3 +202,43 @@ async def test_bad_positions_and_an_unknown_root_are_refused_at_once(store: Stor
         await all_events(store, "root", {"stranger": 0})
     with pytest.raises(errors.NotFound, match="nobody"):
         await all_events(store, "nobody")
+
+
+async def test_what_was_appended_before_a_session_left_is_told(open_store) -> None:
+    """A reader that looks only after an append and a move out still tells of the append."""
+    store, other = await open_store(), await open_store()
+    await create(store, "root")
+    await create(store, "a", "root")
+    reader = await all_events(store, root_id="root")
+    await append(other, "a", user("in time"))
+    await other.tree.move(SPACE, "a", None)
+    await append(other, "a", user("too late"))
+    await append(other, "root", user("mark"))
+    assert contents(await take(reader, 2)) == ["in time", "mark"]
+    await reader.aclose()
+
+
+async def test_a_session_made_outside_counts_from_its_move_in(open_store) -> None:
+    """However late the reader looks: what was appended outside is not told, what was appended inside is."""
+    store, other = await open_store(), await open_store()
+    await create(store, "root")
+    reader = await all_events(store, root_id="root")
+    await create(other, "a")
+    await append(other, "a", user("outside"))
+    await other.tree.move(SPACE, "a", "root")
+    await append(other, "a", user("inside"))
+    assert contents(await take(reader, 1)) == ["inside"]
+    await reader.aclose()
+
+
+async def test_a_session_made_inside_and_moved_within_is_told_whole(open_store) -> None:
+    store, other = await open_store(), await open_store()
+    await create(store, "root")
+    await create(store, "branch", "root")
+    reader = await all_events(store, root_id="root")
+    await create(other, "a", "root")
+    await append(other, "a", user("first"))
+    await other.tree.move(SPACE, "a", "branch")
+    await append(other, "a", user("second"))
+    assert contents(await take(reader, 2)) == ["first", "second"]
+    await reader.aclose()

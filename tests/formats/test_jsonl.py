@@ -69,6 +69,8 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
             "details": st.none() | JSON_TEXTS,
         }
     ).map(Retrieval.model_validate),
+    "args": JSON_TEXTS.filter(lambda value: value != "null"),
+    "data": JSON_TEXTS.filter(lambda value: value != "null"),
     "status": st.sampled_from(events.RunStatus),
     "kind": st.sampled_from(events.ChunkKind),
     "interrupted": st.booleans(),

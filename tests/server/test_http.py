@@ -449,3 +449,50 @@ async def test_health_and_readiness(shared: Server) -> None:
         assert (health.status_code, health.json()) == (200, {"status": "ok"})
         ready = await http.get(f"{shared.url}/readyz")
         assert (ready.status_code, ready.json()["status"]) == (200, "ready")
+
+
+@pytest.mark.parametrize("body", ["null", "5", "true", '"x"', "[]", "[{}]", "{", ""])
+async def test_a_body_that_is_no_json_object_is_refused_as_json(client: Client, body: str) -> None:
+    answer = await client.post(body)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["extensions"]["code"] == "BAD_INPUT"
+
+
+async def test_a_subscription_by_post_is_refused(client: Client) -> None:
+    answer = await client.post(json.dumps({"query": "subscription { spaceEvents { seq } }"}))
+    assert answer.status_code == 400
+    assert "subscriptions" in answer.json()["errors"][0]["message"]
+
+
+async def test_lone_surrogates_in_ids_are_answered(client: Client, name: str) -> None:
+    """An id that can't be is unknown, and costs the other inputs of a batch nothing."""
+    await create(client, name)
+    body = json.dumps(
+        {
+            "query": "mutation($i: [MemoryInput!]!) { putMemories(inputs: $i, atomic: false) {"
+            " results { sessionId code slot { content } } } }",
+            "variables": {"i": [{"sessionId": "\ud800", "content": "x"}, {"sessionId": name, "content": "kept"}]},
+        }
+    )
+    results = (await client.post(body)).json()["data"]["putMemories"]["results"]
+    assert [(row["code"], row["slot"]) for row in results] == [("NOT_FOUND", None), (None, {"content": "kept"})]
+    assert results[0]["sessionId"] == "\ufffd"
+    named = await client.post(json.dumps({"query": "{ viewer { space } }", "operationName": "\ud800"}))
+    assert named.status_code == 400
+
+
+async def test_a_json_literal_may_hold_variables(client: Client) -> None:
+    made = await client.run(
+        'mutation($x: JSON!, $y: JSON) { createSession(input: {metadata: {a: $x, b: [$y, 2], c: "t"}}) {'
+        " session { metadata } } }",
+        x={"deep": [1.0]},
+    )
+    assert made["createSession"]["session"]["metadata"] == {"a": {"deep": [1.0]}, "b": [None, 2], "c": "t"}
+
+
+@pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999-14:00", "0001-01-01T00:00:00+14:00"])
+async def test_an_instant_that_utc_can_not_tell_is_refused(client: Client, instant: str) -> None:
+    refusal = await client.refusal(
+        "query($since: DateTime) { listSessions(updatedSince: $since) { totalCount } }", since=instant
+    )
+    assert refusal.code == "BAD_INPUT"

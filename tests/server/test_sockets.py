@@ -458,3 +458,23 @@ async def test_a_client_that_is_not_ours_follows_a_session(client: Client, share
                 if len(found) == 4:
                     break
     assert found == [f"message {seq}" for seq in range(4)]
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.001, 0.003])
+async def test_sockets_that_close_right_after_they_subscribe_leave_nothing(serve: Serve, pause: float) -> None:
+    """However early a client goes, its subscriptions go with it."""
+    server = serve()
+    for _ in range(20):
+        connection = await begin(server.socket)
+        for id in ("1", "2", "3"):
+            await connection.send(json.dumps(subscribe_message(id, "subscription { spaceEvents { seq } }", {})))
+        await asyncio.sleep(pause)
+        await connection.close()
+    await has_subscriptions(server, 0)
+
+
+async def test_a_position_that_is_given_twice_is_refused(client: Client, socket: Socket, name: str) -> None:
+    await create(client, name)
+    positions = [{"sessionId": name, "fromSeq": 0}, {"sessionId": name, "fromSeq": 1}]
+    stream = await socket.subscribe(SPACE, positions=positions)
+    assert (await stream.refusal()).code == "BAD_INPUT"
