@@ -75,7 +75,7 @@ OTHERS = st.one_of(
             CardEvent(card_type="Table", payload="a: 1"),
             InsightDelivered(content="i", version=1, turn_id="t"),
             RunFeedback(feedback="f", turn_id="t"),
-            CustomEvent(name="n", data="null"),
+            CustomEvent(name="n", data="0"),
         ]
     ),
 )
