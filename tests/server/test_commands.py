@@ -139,6 +139,7 @@ def test_export_and_import_are_the_same_again(place: Path | str, tmp_path: Path)
 
 
 def test_export_of_an_unknown_session_leaves_no_file(tmp_path: Path) -> None:
+    assert run("import", *SAMPLES, cwd=tmp_path).returncode == 0
     done = run("export", "none", "--output", "out.jsonl", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("sapwood: no session 'none' in space 'default' of SQLite file ")

@@ -25,7 +25,7 @@ from tests.views.test_conversation import (
     table,
     user,
 )
-from tests.views.test_conversation_page import logs
+from tests.views.test_conversation_folding import logs
 
 
 def lines(*drafts: Event, guide: str | None = None) -> list[str]:
