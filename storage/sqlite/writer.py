@@ -23,7 +23,7 @@ from storage.sqlite.transaction import SqliteTransaction
 
 MAX_BATCH = 128
 """From how many works on a batch waits for no more."""
-HANDED_OVER = 4
+HANDED_OVER = 8
 """From how many works on the writer starts although the loop has more to come: it syncs while the loop goes on."""
 KNOWN_SESSIONS = 10_000
 """Sessions kept in memory, so that an append need not read its session while no other process writes."""
