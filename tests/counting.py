@@ -7,6 +7,7 @@ from typing import Any
 
 import pymongo.monitoring
 
+from storage.database import Queries
 from storage.sqlite.database import READERS, SqliteDatabase
 from storage.store import Store
 
@@ -42,14 +43,19 @@ COMMANDS = _Commands()
 pymongo.monitoring.register(COMMANDS)
 
 
+async def _look(queries: Queries) -> None:
+    await queries.as_of()
+
+
 @contextlib.asynccontextmanager
 async def counted(store: Store) -> AsyncIterator[Count]:
     """Counts what the store reads meanwhile. A MongoDB store must have been opened after this module was imported."""
     count = Count()
     if isinstance(store.database, SqliteDatabase):
-        await asyncio.gather(*(store.database.ping() for _ in range(4 * READERS)))
+        # Each reader makes its connection at its first query; all must be there to be counted.
+        while len(store.database._connections) < READERS:
+            await asyncio.gather(*(store.database.read(_look) for _ in range(4 * READERS)))
         connections = list(store.database._connections)
-        assert len(connections) == READERS
         for connection in connections:
             connection.set_trace_callback(count.add)
         yield count

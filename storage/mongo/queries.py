@@ -14,6 +14,8 @@ from storage.mongo.codec import Document, date, key
 from storage.session import Selection, SessionMeta, SessionOrder, Slots
 from storage.topology import NodeDocument
 
+BATCH = 10_000
+"""Documents of an answer, so that long ones need no second command; the database ends one at 16 MiB anyway."""
 AT_ONCE = 50
 """Keys in one `$in`."""
 LAG_MS = 90_000
@@ -48,7 +50,7 @@ class MongoQueries:
     async def _aggregate(self, collection: str | None, pipeline: list[Document]) -> list[Document]:
         await self._ready()
         target: Any = self._database if collection is None else self._database[collection]
-        found: list[Document] = await target.aggregate(pipeline, session=self._session).to_list(None)
+        found: list[Document] = await target.aggregate(pipeline, batchSize=BATCH, session=self._session).to_list(None)
         return found
 
     async def _matching(
@@ -65,7 +67,7 @@ class MongoQueries:
             pipeline = [_documents(wanted), *_joined(collection, "_id", field)]
             if fields is not None:
                 pipeline.append({"$project": fields})
-            async with aclosing(_iterate(self._database.aggregate(pipeline))) as found:
+            async with aclosing(_iterate(self._database.aggregate(pipeline, batchSize=BATCH))) as found:
                 async for document in found:
                     yield document
             return
