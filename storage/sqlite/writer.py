@@ -1,7 +1,7 @@
 """The one writer of the file: a thread that commits together what is waiting.
 
 A work that raises before it wrote anything, as nearly all refusals do, costs the others nothing; so there is no
-savepoint for each, which an append would spend a third of its statements on.
+savepoint for each, which would double the statements of an append.
 """
 
 import asyncio
