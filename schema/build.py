@@ -65,4 +65,4 @@ def _check_one_of_by_place(schema: Schema) -> None:
     """Leaves the check of oneOf inputs to graphql-core, whose errors name the place in a list of inputs."""
     event_input = cast(GraphQLInputObjectType, _core(schema).type_map["EventInput"])
     event_input.is_one_of = True
-    event_input.out_type = GraphQLInputObjectType.out_type  # type: ignore[method-assign]
+    event_input.out_type = GraphQLInputObjectType.out_type  # type: ignore[method-assign]  # takes Strawberry's own check out
