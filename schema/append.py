@@ -17,7 +17,9 @@ from schema.event import SessionEvent
 from schema.event_input import EventInput, draft
 from schema.session import Session
 from storage import errors
-from storage.log import Appended
+from storage.database import Commit
+from storage.log import Appended, read_commit
+from storage.session import SessionMeta
 from storage.sessions import Append
 
 
@@ -56,15 +58,16 @@ class AppendEventsPayload:
     first_seq: int
     head: int
     duplicate: bool
-    appended: strawberry.Private[Appended]
+    meta: strawberry.Private[SessionMeta]
+    commit: strawberry.Private[Commit | None]
 
     @strawberry.field
     def session(self) -> Session:
-        return Session.from_domain(self.appended.session)
+        return Session.from_domain(self.meta)
 
     @strawberry.field
     def events(self) -> list[SessionEvent]:
-        return [event.from_domain(item) for item in self.appended.events]
+        return [] if self.commit is None else [event.from_domain(item) for item in read_commit(self.commit)]
 
     @classmethod
     def from_domain(cls, appended: Appended) -> AppendEventsPayload:
@@ -74,8 +77,15 @@ class AppendEventsPayload:
             first_seq=appended.first_seq,
             head=appended.head,
             duplicate=appended.duplicate,
-            appended=appended,
+            meta=appended.session,
+            commit=appended.commit,
         )
+
+    @classmethod
+    def unchanged(cls, meta: SessionMeta) -> AppendEventsPayload:
+        """The answer of what had nothing to append."""
+        id = strawberry.ID(meta.id)
+        return cls(session_id=id, first_seq=meta.head, head=meta.head, duplicate=False, meta=meta, commit=None)
 
 
 @strawberry.type

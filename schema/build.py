@@ -15,12 +15,21 @@ from schema.digest import DigestQuery
 from schema.documents import DocumentCache, Documents
 from schema.event import TYPES
 from schema.execution import list_executor
+from schema.form import FormMutation, FormQuery
 from schema.scalars import SCALARS
 from schema.session import SessionMutation, SessionQuery
 from schema.slot import SlotMutation
 from schema.subscription import Subscription
 from schema.topology import TopologyMutation, TopologyQuery
+from schema.transfer import TransferMutation, TransferQuery
+from schema.upkeep import UpkeepMutation
 from schema.viewer import ViewerQuery
+
+QUERIES = (SessionQuery, TopologyQuery, DigestQuery, FormQuery, TransferQuery, ViewerQuery)
+MUTATIONS = (
+    *(SessionMutation, AppendMutation, UpkeepMutation, TopologyMutation, SlotMutation),
+    *(FormMutation, TransferMutation),
+)
 
 
 class Schema(strawberry.Schema):
@@ -43,8 +52,8 @@ def build_schema() -> Schema:
     """The whole public API."""
     documents = Documents()
     schema = Schema(
-        query=merge_types("Query", (SessionQuery, TopologyQuery, DigestQuery, ViewerQuery)),
-        mutation=merge_types("Mutation", (SessionMutation, AppendMutation, TopologyMutation, SlotMutation)),
+        query=merge_types("Query", QUERIES),
+        mutation=merge_types("Mutation", MUTATIONS),
         subscription=Subscription,
         types=list(TYPES.values()),
         execution_context_class=list_executor(),

@@ -7,8 +7,21 @@ import strawberry
 from storage.events import ChunkKind, RunStatus, SurfaceOpKind
 from storage.session import SessionOrder, SessionStatus, SlotName
 from storage.slots import InsightMode
+from storage.transfer import ExportFormat
+from storage.views.message import Role
 
-for domain_enum in (ChunkKind, RunStatus, SurfaceOpKind, SessionOrder, SessionStatus, SlotName, InsightMode):
+PUBLISHED: tuple[type[Enum], ...] = (
+    ChunkKind,
+    ExportFormat,
+    InsightMode,
+    Role,
+    RunStatus,
+    SessionOrder,
+    SessionStatus,
+    SlotName,
+    SurfaceOpKind,
+)
+for domain_enum in PUBLISHED:
     strawberry.enum(domain_enum)
 
 

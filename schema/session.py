@@ -13,6 +13,7 @@ from schema.digest import Digest
 from schema.enums import EventType
 from schema.event import EventPage
 from schema.inputs import given, only_given
+from schema.message import Message, PromptContext, Surface
 from schema.scalars import JSON, DateTime
 from schema.session_input import CreateSessionInput, ForkSessionInput, SessionConfigInput, UpdateSessionInput
 from schema.slot import Slot
@@ -21,6 +22,7 @@ from schema.topology import TopologyNode
 from storage import errors, session
 from storage.session import Selection, SessionMeta, SessionOrder, SessionStatus
 from storage.sessions import SessionPage
+from storage.views.message import Role
 
 
 @strawberry.type
@@ -101,6 +103,44 @@ class Session:
             types=wire_names(types),
         )
         return EventPage.from_domain(page)
+
+    @strawberry.field(description="Messages for a model, projected from the log.")
+    async def surface(self, info: Info, at_seq: int | None = UNSET) -> Surface:
+        return Surface.from_domain(await info.context.store.views.surface(self.meta, given(at_seq)))
+
+    @strawberry.field(description="What the next send would give the model: system prompt, insight, surface.")
+    async def context(self, info: Info) -> PromptContext:
+        return PromptContext.from_domain(await info.context.store.views.context(info.context.space, self.id))
+
+    @strawberry.field(
+        description="Message records (L3). Filters first, then offset, then limit. `sinceMemory`: those that events "
+        "after what the memory reflects have helped to make."
+    )
+    async def records(
+        self,
+        info: Info,
+        role: Role | None = UNSET,
+        from_seq: int | None = UNSET,
+        since_memory: bool = False,
+        offset: int = 0,
+        limit: int | None = UNSET,
+    ) -> list[Message]:
+        found = await info.context.store.views.records(
+            self.meta,
+            role=given(role),
+            from_seq=given(from_seq),
+            since_memory=since_memory,
+            offset=offset,
+            limit=given(limit),
+        )
+        return [Message.from_domain(item) for item in found]
+
+    @strawberry.field(
+        description="Text history for a model that takes no cards: a card becomes one short placeholder line."
+    )
+    async def prompt(self, info: Info, guide_prompt: str | None = UNSET) -> list[Message]:
+        found = await info.context.store.views.prompt(self.meta, given(guide_prompt))
+        return [Message.from_domain(item) for item in found]
 
     @strawberry.field
     def stats(self) -> SessionStats:

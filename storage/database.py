@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from storage.cards.definition import FormDefinition
 from storage.events import Instant, Model
 from storage.session import Selection, SessionMeta, SessionOrder, Slot, Slots
 from storage.state import LogState, OpenTurn, Totals
@@ -176,6 +177,10 @@ class Queries(Protocol):
         """(mark, seq) of each of these step marks that a commit starts."""
         ...
 
+    async def forms(self, space: str, ids: Collection[str] | None) -> list[FormDefinition]:
+        """The form definitions with these ids, or all of the space, by id."""
+        ...
+
     async def holders(self, log: str) -> Holders: ...
     async def all_logs(self) -> list[str]:
         """Ids of all logs that have commits."""
@@ -221,6 +226,10 @@ class Transaction(Queries, Protocol):
         ...
 
     async def change_slots(self, slots: Slots, changes: dict[str, Any]) -> Slots: ...
+    async def put_form(self, form: FormDefinition) -> FormDefinition:
+        """Writes a form definition over the one of its id, if there is one."""
+        ...
+
     async def delete(self, space: str, ids: Collection[str]) -> None:
         """Deletes sessions with their nodes and slots. Their commits are left to the collector."""
         ...

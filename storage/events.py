@@ -131,6 +131,11 @@ class Surfacing(Event):
     surface_op: SurfaceOp = APPEND
     source_event_seqs: list[Seq] | None = None
 
+    @property
+    def replaces(self) -> bool:
+        """Whether it takes the place of nodes of the surface."""
+        return self.surface_op.op is SurfaceOpKind.REPLACE
+
 
 class UserMessage(Surfacing):
     json_fields = frozenset({"blocks"})

@@ -6,17 +6,21 @@ A visible log is a list of segments, each a part of some session's own log; `sto
 import hashlib
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from storage import errors, events
-from storage.admission import Admission, check_steps, step_mark, turn_mark, visible_turns
+from storage.admission import Admission, check_steps, place_of, step_mark, turn_mark, visible_turns
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
-from storage.events import Event
+from storage.events import Event, Surfacing
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
+from storage.views.surface import Surface
+
+SurfaceOf = Callable[[Queries, SessionMeta], Awaitable[Surface]]
+"""The surface of a session at its head, which must not be changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,15 @@ def digest_of(kind: str, content: Any) -> str:
     return hashlib.sha256(kind.encode() + b"\n" + orjson.dumps(content)).hexdigest()
 
 
-def read_commit(commit: Commit) -> list[Event]:
-    """The events of a commit, with the time it was recorded where the writer gave none."""
+def read_commit(commit: Commit, seqs: range | None = None, types: Collection[str] | None = None) -> list[Event]:
+    """The events of a commit, with the time it was recorded where the writer gave none; those of `types` in `seqs`."""
     loaded = []
-    for offset, stored in enumerate(commit.events):
+    for seq, stored in enumerate(commit.events, commit.first):
+        if (seqs is not None and seq not in seqs) or (types is not None and stored["type"] not in types):
+            continue
         if "timestamp" not in stored:
             stored = {**stored, "timestamp": commit.at}
-        loaded.append(events.load(stored, commit.log, commit.session, commit.first + offset))
+        loaded.append(events.load(stored, commit.log, commit.session, seq))
     return loaded
 
 
@@ -68,12 +74,13 @@ async def append(
     space: str,
     id: str,
     drafts: Sequence[Event],
+    surface_of: SurfaceOf,
     *,
     expected_head: int | None = None,
     key: str | None = None,
     digest: str | None = None,
 ) -> Appended:
-    """Writes events at the head of a session's log, all or none.
+    """Writes events at the head of a session's log, all or none. Asks for its surface if they replace parts of it.
 
     With a `key` used before, answers as then. Raises NotFound, Archived, Conflict (another head), TurnEnded,
     BadInput, PayloadTooLarge or IdempotencyMismatch, and then has written nothing.
@@ -86,9 +93,9 @@ async def append(
         if (repeated := await repeat_of(tx, meta, key, digest)) is not None:
             return Appended(repeated, meta, duplicate=True)
     check_writable(meta)
-    if expected_head is not None and expected_head != meta.head:
-        raise errors.Conflict(f"expectedHead: the log's head is {meta.head}, not {expected_head}", head=meta.head)
-    commit = await _admit(tx, meta, drafts, key, digest)
+    check_head(meta, expected_head)
+    surface = await surface_of(tx, meta) if replaces(drafts) else None
+    commit = await _admit(tx, meta, drafts, surface, key, digest)
     await tx.insert_commit(commit)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
     return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False)
@@ -100,6 +107,17 @@ def check_writable(meta: SessionMeta) -> None:
         raise errors.Archived(f"session {meta.id} is archived; restore it first")
 
 
+def check_head(meta: SessionMeta, expected_head: int | None) -> None:
+    """Raises Conflict, with the head, unless it is the one expected, if one is."""
+    if expected_head is not None and expected_head != meta.head:
+        raise errors.Conflict(f"expectedHead: the log's head is {meta.head}, not {expected_head}", head=meta.head)
+
+
+def replaces(drafts: Sequence[Event]) -> bool:
+    """Whether any of the events takes the place of nodes of the surface."""
+    return any(isinstance(draft, Surfacing) and draft.replaces for draft in drafts)
+
+
 async def repeat_of(tx: Queries, meta: SessionMeta, key: str, digest: str) -> Commit | None:
     """The commit that this key made in the session's own log. Raises IdempotencyMismatch if its input was another."""
     found = await tx.commit_by_key(meta.log, key)
@@ -109,7 +127,12 @@ async def repeat_of(tx: Queries, meta: SessionMeta, key: str, digest: str) -> Co
 
 
 async def _admit(
-    tx: Transaction, meta: SessionMeta, drafts: Sequence[Event], key: str | None, digest: str | None
+    tx: Transaction,
+    meta: SessionMeta,
+    drafts: Sequence[Event],
+    surface: Surface | None,
+    key: str | None,
+    digest: str | None,
 ) -> Commit:
     if not 1 <= len(drafts) <= MAX_EVENTS:
         refusal = errors.PayloadTooLarge if drafts else errors.BadInput
@@ -118,8 +141,17 @@ async def _admit(
     started = await visible_turns(tx, meta, drafts)
     admission = Admission(meta.state, started, at)
     admitted = [admission.admit(draft, f"events[{place}]") for place, draft in enumerate(drafts)]
+    if surface is not None:
+        _check_replacements(surface.copy(), admitted)
     await check_steps(tx, meta, admission)
     return build_commit(meta, admitted, admission, key, digest)
+
+
+def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
+    """Folds the events onto the surface at the head. Raises BadInput for a replacement that does not find its nodes."""
+    for place, event in enumerate(admitted):
+        surface.check_replace(event, place_of(event, f"events[{place}]"))
+        surface.add(event)
 
 
 def build_commit(

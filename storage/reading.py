@@ -70,10 +70,14 @@ async def read_page(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Events in seq order, and how far the log was read: every matching event up to there is among them."""
+    """Events in seq order, and how far the log was read: every matching event up to there is among them.
+
+    `size` is their bytes as stored.
+    """
 
     events: list[Event]
     reached: int
+    size: int
 
 
 async def read(
@@ -99,13 +103,12 @@ async def read(
         while low < high and not budget.spent:
             commits = await _commits(queries, segment.log, low, high, newest_first, wanted, budget)
             for commit in commits:
-                taken = [event for event in read_commit(commit) if low <= event.seq < high]
+                taken = read_commit(commit, range(low, high), wanted)
                 for event in reversed(taken) if newest_first else taken:
-                    if (wanted is None or event.type in wanted) and not budget.take(event, commit):
+                    if not budget.take(event, commit):
                         reached = event.seq + 1 if newest_first else event.seq
-                        return Found(collected[::-1] if newest_first else collected, reached)
-                    if wanted is None or event.type in wanted:
-                        collected.append(event)
+                        return Found(collected[::-1] if newest_first else collected, reached, max_bytes - budget.bytes)
+                    collected.append(event)
                 if newest_first:
                     high = max(low, commit.first)
                 else:
@@ -116,8 +119,9 @@ async def read(
             break
     if newest_first:
         reached = collected[-1].seq if budget.spent and collected else start
-        return Found(collected[::-1], reached)
-    return Found(collected, collected[-1].seq + 1 if budget.spent and collected else max(start, stop))
+        return Found(collected[::-1], reached, max_bytes - budget.bytes)
+    reached = collected[-1].seq + 1 if budget.spent and collected else max(start, stop)
+    return Found(collected, reached, max_bytes - budget.bytes)
 
 
 class Budget:

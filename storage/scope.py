@@ -12,7 +12,12 @@ logger = logging.getLogger("sapwood.collector")
 
 
 class Scope(Protocol):
-    """What `SessionStorage` and `SessionTree` need of a database or of an open transaction."""
+    """What the parts of a store need of a database or of an open transaction.
+
+    `settled`: what is read is committed, and so can't be undone.
+    """
+
+    settled: bool
 
     async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T: ...
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T: ...
@@ -29,6 +34,8 @@ async def collect(database: Database, log: str) -> int:
 
 class Direct:
     """Each operation is one transaction."""
+
+    settled = True
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,6 +60,8 @@ class Within:
 
     `refused` is the first operation's error: it may have written before, so nothing of the transaction can stand.
     """
+
+    settled = False
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -24,6 +24,7 @@ from storage.session import (
     present,
 )
 from storage.slots import Consumed, SlotWrite, Written
+from storage.surfaces import Surfaces
 
 MAX_PAGE = 200
 MAX_IDS = 1_000
@@ -101,8 +102,9 @@ def check_count(value: int, limit: int, name: str) -> int:
 class SessionStorage:
     """Sessions, their logs, slots and digests."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, surfaces: Surfaces) -> None:
         self._scope = scope
+        self._surfaces = surfaces
 
     async def get(self, space: str, id: str) -> SessionMeta | None:
         """The session, or None when the space has none of that id."""
@@ -192,8 +194,10 @@ class SessionStorage:
     ) -> Appended:
         """Writes events at the log's head, all or none, as `storage.log.append`."""
         key = None if key is None else text.identifier(key, "idempotencyKey")
+        if log.replaces(drafts):
+            await self._surfaces.prepare(self._scope, space, id)
         return await self._scope.transact(
-            lambda tx: log.append(tx, space, id, drafts, expected_head=expected_head, key=key),
+            lambda tx: log.append(tx, space, id, drafts, self._surfaces.within, expected_head=expected_head, key=key),
             queue=[queue_of(space, id)],
         )
 

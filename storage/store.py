@@ -1,23 +1,30 @@
-"""A store: sessions, tree and feed over one database."""
+"""A store: sessions, tree, views and feed over one database."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from storage.database import Database, Transaction
 from storage.feed import Feed
+from storage.forms import Forms
+from storage.message_views import MessageViews
 from storage.scope import Direct, Scope, Within
 from storage.sessions import SessionStorage
+from storage.surfaces import Surfaces
 from storage.tree import SessionTree
+from storage.upkeep import Upkeep
 
 T = TypeVar("T")
 
 
 class Unit:
-    """Sessions and tree in one scope."""
+    """What can be done with the sessions of a store, in one scope."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.sessions = SessionStorage(scope)
+    def __init__(self, scope: Scope, surfaces: Surfaces) -> None:
+        self.sessions = SessionStorage(scope, surfaces)
         self.tree = SessionTree(scope)
+        self.views = MessageViews(scope, surfaces)
+        self.upkeep = Upkeep(scope, surfaces)
+        self.forms = Forms(scope)
 
 
 class Store(Unit):
@@ -25,7 +32,8 @@ class Store(Unit):
 
     def __init__(self, database: Database) -> None:
         self._direct = Direct(database)
-        super().__init__(self._direct)
+        self._surfaces = Surfaces()
+        super().__init__(self._direct, self._surfaces)
         self.database = database
         self.feed = Feed(database)
 
@@ -40,7 +48,7 @@ class Store(Unit):
         async def whole(tx: Transaction) -> T:
             nonlocal scope
             scope = Within(tx)
-            result = await work(Unit(scope))
+            result = await work(Unit(scope, self._surfaces))
             if scope.refused is not None:
                 raise scope.refused
             return result

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from storage import errors, text
 from storage.cards import payload as notation
+from storage.cards.definition import FormDefinition
 from storage.cards.models import TYPES, Card, Form
 from storage.events import JsonText
 
@@ -15,6 +16,7 @@ __all__ = [
     "TYPES",
     "Card",
     "Form",
+    "FormDefinition",
     "Unreadable",
     "card_id",
     "degraded",

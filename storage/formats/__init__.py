@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from storage import errors
-from storage.formats import deepseek_harness, jsonl, open_assistant, openai, records, tau_bench
+from storage.formats import deepseek_harness, jsonl, open_assistant, openai, records, session_yaml, tau_bench
 from storage.formats.foreign import ForeignSession, Reading
 from storage.formats.records import Document
 
@@ -27,7 +27,7 @@ _BY_NAME: Mapping[str, _Format] = {
     tau_bench.FORMAT: _Format(tau_bench.fits, _each(tau_bench.read)),
     open_assistant.FORMAT: _Format(open_assistant.fits, _each(open_assistant.read)),
 }
-FORMATS = tuple(_BY_NAME)
+FORMATS = (*_BY_NAME, session_yaml.FORMAT)
 """The names of the formats that can be read."""
 
 
@@ -39,14 +39,18 @@ def read(documents: Sequence[tuple[str, str]], format: str | None = None) -> lis
     """
     if format is not None and format not in FORMATS:
         raise errors.BadInput(f"format: {format!r} is none of {', '.join(FORMATS)}")
-    found: dict[str, list[Document]] = {name: [] for name in FORMATS}
+    found: dict[str, list[Document]] = {name: [] for name in _BY_NAME}
+    files: list[Reading] = []
     for name, content in documents:
+        if format == session_yaml.FORMAT or (format is None and session_yaml.fits(content)):
+            files.append(session_yaml.read(name, content))
+            continue
         try:
             document = records.document(name, content)
         except errors.BadInput as error:
             raise errors.BadInput(f"{error.message} (known formats: {', '.join(FORMATS)})") from error
         found[format or _recognised(document)].append(document)
-    return [reading for name, known in _BY_NAME.items() for reading in known.read(found[name])]
+    return [*(reading for name, known in _BY_NAME.items() for reading in known.read(found[name])), *files]
 
 
 def _recognised(document: Document) -> str:

@@ -5,6 +5,7 @@
 holds YAML. JSON of the same shape is read too.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,8 @@ from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry,
 from storage.views.message import Role
 
 FORMAT = "session-yaml"
+# A field of the outermost mapping: at the start of a line in YAML, first or after others in JSON that begins like that.
+_ENTRIES = re.compile(r"""(?m)^(?:entries|"entries"|'entries')\s*:|\A\ufeff?\s*\{[^\[{]*"entries"\s*:""")
 _FIELDS = ("sessionId", "title", "createdAt", "updatedAt", "workflowMode", "entries")
 
 
@@ -76,6 +79,11 @@ def entries_of(entries: Iterable[Entry]) -> tuple[Text | Special, ...]:
             case CardEntry() | PlaceholderEntry():
                 found.append(Special(entry.card_type, entry.payload))
     return tuple(found)
+
+
+def fits(source: str) -> bool:
+    """Whether a text looks like such a file: a mapping, in YAML or JSON, that has `entries` among its fields."""
+    return bool(_ENTRIES.search(source))
 
 
 def write(file: SessionFile) -> str:

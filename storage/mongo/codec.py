@@ -12,6 +12,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.datetime_ms import DatetimeMS
 
 from storage import text
+from storage.cards.definition import FormDefinition
 from storage.database import Commit
 from storage.events import Instant, Model
 from storage.session import SessionMeta, Slots
@@ -111,6 +112,17 @@ def decode_slots(document: Document) -> Slots:
         if name in document:
             _to_instants(document[name], ("updatedAt",))
     return Slots.model_validate(document)
+
+
+def encode_form(form: FormDefinition) -> Document:
+    """What a form definition's document holds, but for the time, which is the database's."""
+    return _dump(form, exclude={"updated_at"})
+
+
+def decode_form(document: Document) -> FormDefinition:
+    """The form definition of a document, which is used up."""
+    _to_instants(document, ("updatedAt",))
+    return FormDefinition.model_validate(document)
 
 
 def size_of(slots: Slots) -> int:

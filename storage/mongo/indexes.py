@@ -37,6 +37,7 @@ INDEXES = {
         _index("turns", sparse=True),
         _index("steps", sparse=True),
     ],
+    "forms": [_index("space")],
     "attempts": [_index("at", expireAfterSeconds=ATTEMPT_SECONDS)],
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 from motor.motor_asyncio import AsyncIOMotorClientSession, AsyncIOMotorDatabase
 from pymongo import ASCENDING, DESCENDING
 
+from storage.cards.definition import FormDefinition
 from storage.database import Commit, Head, Holders
 from storage.events import Instant
 from storage.mongo import codec, pages
@@ -253,6 +254,13 @@ class MongoQueries:
             pairs = zip(found[names], map(int, found[seqs]), strict=True)
             starts.update(pair for pair in pairs if pair[0] in marks)
         return sorted(starts)
+
+    async def forms(self, space: str, ids: Collection[str] | None) -> list[FormDefinition]:
+        if ids is None:
+            found = await self._find("forms", {"space": space})
+        else:
+            found = [document async for document in self._matching("forms", "_id", [f"{space}/{id}" for id in ids])]
+        return sorted(map(codec.decode_form, found), key=lambda form: form.form_id)
 
     async def holders(self, log: str) -> Holders:
         fields = {"_id": 0, "segments": {"$elemMatch": {"log": log}}}

@@ -7,6 +7,7 @@ from motor.motor_asyncio import AsyncIOMotorClientSession, AsyncIOMotorDatabase
 from pymongo import ReturnDocument, UpdateOne
 
 from storage import errors
+from storage.cards.definition import FormDefinition
 from storage.database import PLACE, Commit, Wake
 from storage.events import Instant
 from storage.mongo import codec
@@ -146,6 +147,18 @@ class MongoTransaction(MongoQueries):
         self._wake("slots", slots.space, slots.id)
         timed = {name: slot.model_copy(update={"updated_at": now}) for name, slot in changes.items()}
         return slots.model_copy(update=timed)
+
+    async def put_form(self, form: FormDefinition) -> FormDefinition:
+        await self._ready()
+        self.wrote = True
+        found = await self._database["forms"].find_one_and_update(
+            {"_id": f"{form.space}/{form.form_id}"},
+            {"$set": codec.encode_form(form), "$currentDate": {"updatedAt": True}},
+            upsert=True,
+            return_document=ReturnDocument.AFTER,
+            session=self._session,
+        )
+        return codec.decode_form(found)
 
     async def delete(self, space: str, ids: Collection[str]) -> None:
         await self._ready()

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from storage import text
+from storage.cards.definition import FormDefinition
 from storage.database import Commit, Head, Holders
 from storage.events import WIRE_TYPES, Instant
 from storage.session import Selection, SessionMeta, SessionOrder, Slots
@@ -197,6 +198,14 @@ class SqliteQueries:
             sql = f"SELECT mark, seq FROM starts WHERE kind = ? AND mark IN ({','.join('?' * len(part))})"
             found += self._connection.execute(sql, [kind, *part])
         return found
+
+    async def forms(self, space: str, ids: Collection[str] | None) -> list[FormDefinition]:
+        if ids is None:
+            rows = self._rows("SELECT doc FROM forms WHERE space = :space ORDER BY id", space=space).fetchall()
+        else:
+            sql = "SELECT doc FROM forms WHERE space = :space AND id = :form"
+            rows = [row for form in sorted(ids) for row in self._rows(sql, space=space, form=form)]
+        return [FormDefinition.model_validate_json(doc) for (doc,) in rows]
 
     async def holders(self, log: str) -> Holders:
         rows = self._rows("SELECT upto FROM segments WHERE log = :log", log=log).fetchall()

@@ -59,6 +59,8 @@ CREATE TABLE slots (
 CREATE UNIQUE INDEX slots_id ON slots (space, id);
 CREATE INDEX slots_created ON slots (space, created_at, id);
 
+CREATE TABLE forms (space TEXT, id TEXT, doc TEXT NOT NULL, PRIMARY KEY (space, id)) WITHOUT ROWID;
+
 CREATE TABLE changes (
     number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, space TEXT NOT NULL, id TEXT NOT NULL,
     log TEXT NOT NULL DEFAULT '', first INTEGER NOT NULL DEFAULT 0, last INTEGER NOT NULL DEFAULT -1

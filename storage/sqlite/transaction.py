@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from storage import errors
+from storage.cards.definition import FormDefinition
 from storage.database import PLACE, Commit, Wake
 from storage.events import Instant, Model
 from storage.session import SessionMeta, Slot, Slots
@@ -150,6 +151,12 @@ class SqliteTransaction(SqliteQueries):
         self._write(sql, space=slots.space, id=slots.id, doc=document(changed))
         self._wake("slots", slots.space, slots.id)
         return changed
+
+    async def put_form(self, form: FormDefinition) -> FormDefinition:
+        written = form.model_copy(update={"updated_at": self.now})
+        sql = "INSERT INTO forms VALUES (:space, :form, :doc) ON CONFLICT DO UPDATE SET doc = :doc"
+        self._write(sql, space=form.space, form=form.form_id, doc=document(written))
+        return written
 
     async def delete(self, space: str, ids: Collection[str]) -> None:
         for id in ids:

@@ -90,3 +90,7 @@ class Unanswered(Generic[T]):
             return None
         place = bisect_left(waiting, self._turn, key=lambda call: call[0])
         return waiting.pop(place if place < len(waiting) else -1)[1]
+
+    def waiting(self) -> list[T]:
+        """What the calls that are still unanswered are known by, in no order."""
+        return [known_by for calls in self._waiting.values() for _, known_by in calls]

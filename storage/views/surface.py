@@ -103,7 +103,7 @@ class Surface:
 
     def check_replace(self, event: Event, place: str = "event") -> None:
         """Raises BadInput, naming the place and the rule, unless a replacement finds its nodes; others pass."""
-        if isinstance(event, Surfacing) and event.surface_op.op is _REPLACE:
+        if isinstance(event, Surfacing) and event.replaces:
             self._bounds(event, place)
 
     def _bounds(self, event: Surfacing, place: str) -> tuple[Spot, Spot]:

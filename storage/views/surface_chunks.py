@@ -7,7 +7,6 @@ from storage.events import (
     Event,
     StepEnd,
     StepStart,
-    SurfaceOpKind,
     Surfacing,
     TurnEnd,
     TurnStart,
@@ -30,7 +29,7 @@ def chunks_needed(events: Iterable[Event], start: int, head: int) -> list[range]
         if event.seq > expected:
             gaps.append(range(expected, event.seq))
         expected = event.seq + 1
-        replaces = isinstance(event, Surfacing) and event.surface_op.op is SurfaceOpKind.REPLACE
+        replaces = isinstance(event, Surfacing) and event.replaces
         if isinstance(event, AssistantMessage) and not replaces:
             gaps.clear()
         elif replaces or isinstance(event, _BOUNDS):

@@ -1,0 +1,58 @@
+"""Sessions as documents, out and in."""
+
+from __future__ import annotations
+
+import strawberry
+from strawberry import UNSET
+
+from schema.context import Info
+from schema.inputs import given
+from schema.session import Session
+from schema.stats import saturated
+from storage import transfer
+from storage.transfer import ExportFormat
+
+
+@strawberry.type
+class ImportPayload:
+    sessions: list[Session]
+    event_count: int
+    warnings: list[str]
+
+
+@strawberry.type
+class TransferQuery:
+    @strawberry.field(
+        description="null when unknown. YAML holds texts and cards, JSONL the whole log, "
+        "OPENAI the surface as a list that is ready to send."
+    )
+    async def export_session(
+        self, info: Info, id: strawberry.ID, format: ExportFormat = ExportFormat.YAML
+    ) -> str | None:
+        return await transfer.export_document(info.context.store, info.context.space, id, format)
+
+
+@strawberry.type
+class TransferMutation:
+    @strawberry.mutation(
+        description="A new session: `id`, else the document's, else generated; DUPLICATE_ID when taken."
+    )
+    async def import_session(
+        self,
+        info: Info,
+        document: str,
+        format: ExportFormat = ExportFormat.YAML,
+        id: strawberry.ID | None = UNSET,
+        label: str | None = UNSET,
+        parent_id: strawberry.ID | None = UNSET,
+    ) -> ImportPayload:
+        store, space = info.context.store, info.context.space
+        imported = await transfer.import_document(
+            store, space, document, format, id=given(id), label=given(label), parent_id=given(parent_id)
+        )
+        found = await store.sessions.get_many(space, list(imported.ids.values()))
+        return ImportPayload(
+            sessions=[Session.from_domain(meta) for meta in found if meta is not None],
+            event_count=saturated(imported.events),
+            warnings=imported.warnings,
+        )

@@ -1,0 +1,39 @@
+"""Form definitions: what a frontend needs to draw the forms that cards name."""
+
+from collections.abc import Collection
+
+from storage import text
+from storage.cards.definition import FormDefinition
+from storage.database import Transaction
+from storage.events import JsonText
+from storage.scope import Scope
+from storage.sessions import check_document
+
+
+class Forms:
+    """The form definitions of a space."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def get(self, space: str, ids: Collection[str]) -> dict[str, FormDefinition]:
+        """Those that are there, by form id."""
+        found = await self._scope.read(lambda queries: queries.forms(space, ids))
+        return {form.form_id: form for form in found}
+
+    async def all(self, space: str) -> list[FormDefinition]:
+        """All of the space, by form id."""
+        return await self._scope.read(lambda queries: queries.forms(space, None))
+
+    async def put(self, space: str, form_id: str, definition: JsonText) -> FormDefinition:
+        """Makes or overwrites one, of up to 1 MiB. Raises BadInput for an id that is none, PayloadTooLarge."""
+        form = FormDefinition(
+            space=space,
+            form_id=text.identifier(form_id, "formId"),
+            definition=check_document(definition, "definition") or "",
+        )
+
+        async def work(tx: Transaction) -> FormDefinition:
+            return await tx.put_form(form)
+
+        return await self._scope.transact(work, queue=[f"form {space}/{form_id}"])
