@@ -41,7 +41,7 @@ class Message:
     @classmethod
     def from_domain(cls, message: message.Message) -> Message:
         """One message."""
-        calls = message.tool_calls
+        calls = [MessageToolCall.from_domain(call) for call in message.tool_calls or ()]
         return cls(
             role=message.role,
             content=message.content,

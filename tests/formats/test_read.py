@@ -13,7 +13,7 @@ CHAT = '[{"role": "user", "content": "hi"}]'
 
 
 def test_the_formats_are_named() -> None:
-    assert FORMATS == ("sapwood", "deepseek-harness", "openai", "tau-bench", "open-assistant")
+    assert FORMATS == ("sapwood", "deepseek-harness", "openai", "tau-bench", "open-assistant", "session-yaml")
 
 
 @pytest.mark.parametrize("name", ALL)
