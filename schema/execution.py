@@ -1,7 +1,7 @@
 """Execution of big lists: one compiled function per type and selection instead of a call per field.
 
 For a list of objects whose selected fields are plain attributes, the whole list is completed by a Python function
-made for that selection. On any surprise (null where it must not be, another type, an awaitable) the stock executor
+made for that selection; where the list is of an interface or a union, by one for each type that is in it. On any surprise (null where it must not be, another type, an awaitable) the stock executor
 does the list over and makes the exact error.
 """
 
@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 
 from graphql import (
     GraphQLEnumType,
+    GraphQLInterfaceType,
     GraphQLList,
     GraphQLNonNull,
     GraphQLObjectType,
     GraphQLOutputType,
     GraphQLScalarType,
+    GraphQLUnionType,
 )
 from graphql.execution.collect_fields import FieldDetailsList
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
@@ -45,6 +47,7 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
     """The stock executor, but for lists that can be compiled."""
 
     readers: ClassVar[dict[Signature, Reader]]
+    origins: ClassVar[dict[str, dict[type, GraphQLObjectType]]]
 
     def execute_fields_serially(
         self, parent_type: Any, source_value: Any, path: Any, grouped_field_set: Any, position_context: Any
@@ -65,15 +68,29 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
         """The completed list."""
         if isinstance(items, list) and len(items) >= MIN_ITEMS:
             bare = item_type.of_type if isinstance(item_type, GraphQLNonNull) else item_type
-            if isinstance(bare, GraphQLObjectType):
+            if isinstance(bare, GraphQLObjectType | GraphQLInterfaceType | GraphQLUnionType):
                 try:
-                    read = self._reader(bare, field_details_list)
+                    if isinstance(bare, GraphQLObjectType):
+                        read = self._reader(bare, field_details_list)
+                    else:
+                        read = self._reader_by_type(bare, field_details_list, items)
                     if bare is item_type:
                         return [None if item is None else read(item) for item in items]
                     return list(map(read, items))
                 except (Uncompilable, *SURPRISES):
                     pass
         return super().complete_iterable_value(item_type, field_details_list, info, path, items, position_context)
+
+    def _reader_by_type(
+        self, kind: GraphQLInterfaceType | GraphQLUnionType, details: FieldDetailsList, items: list[Any]
+    ) -> Reader:
+        possible = self.origins.get(kind.name)
+        if possible is None:
+            possible = {each.extensions[DEFINITION].origin: each for each in self.schema.get_possible_types(kind)}
+            self.origins[kind.name] = possible
+        present = set(map(type, items)) - {type(None)}
+        readers = {origin: self._reader(possible[origin], details) for origin in present}
+        return lambda item: readers[type(item)](item)
 
     def _reader(self, kind: GraphQLObjectType, details: FieldDetailsList) -> Reader:
         signature = self._signature(kind, details)
@@ -104,7 +121,7 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
 
 def list_executor() -> type[ListExecutor]:
     """An executor class with a memory of its own, for one schema."""
-    return type("SchemaListExecutor", (ListExecutor,), {"readers": {}})
+    return type("SchemaListExecutor", (ListExecutor,), {"readers": {}, "origins": {}})
 
 
 def _bare(kind: GraphQLOutputType) -> GraphQLOutputType:
@@ -144,10 +161,11 @@ def _compile(types: dict[str, Any], signature: Signature) -> Reader:
             raise Uncompilable
         source.lines.append(f"{variable} = item.{definition.python_name}")
         _complete(source, variable, field.type, below, types)
-    origin = source.name(kind.extensions[DEFINITION].origin)
-    body = "\n".join(f"    {line}" for line in source.lines)
-    check = f"    if type(item) is not {origin}: raise Surprise"
-    text = f"def read(item):\n{check}\n{body}\n    return {{{', '.join(answer)}}}"
+    if kind.is_type_of is not None:
+        origin = source.name(kind.extensions[DEFINITION].origin)
+        source.lines.insert(0, f"if type(item) is not {origin}: raise Surprise")
+    body = "\n".join(f"    {line}" for line in [*source.lines, f"return {{{', '.join(answer)}}}"])
+    text = f"def read(item):\n{body}"
     exec(text, source.names)  # made of our own schema's names; keys are quoted GraphQL names
     reader: Reader = source.names["read"]
     return reader
