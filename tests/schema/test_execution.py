@@ -27,7 +27,7 @@ QUERIES = [
         repaired timestamp } } records(role: TOOL) { content toolCallId } } }""",
     """{ forest { nodes { id label status parentId depth refs turnCount createdAt } refs { fromId toId } } }""",
     """{ sessions(ids: ["a", "s1", "nobody", "s2", "s3", "s4", "s5", "s6", "s7", "s8"]) { id label metadata } }""",
-    """{ digests { nodes { id memory { content version updatedAt } insight { content } head } edges { cursor } } }""",
+    """{ digests { nodes { id memory { content version updatedAt } insight { content } head } } }""",
     """{ forest { nodes { id node: session { id } } } }""",
 ]
 
