@@ -6,9 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import append_rates, digests, logs, query_counts
+from tests.bench import append_rates, digests, logs, query_counts, surfaces
 from tests.bench.places import Place
 from tests.conftest import MongoServer
+
+MEASURES = (append_rates.measure, logs.measure, digests.measure, query_counts.measure, surfaces.measure)
 
 
 @contextlib.contextmanager
@@ -30,7 +32,7 @@ async def main() -> None:
     """Every measure on every store."""
     with places() as found:
         for place in found:
-            for measure in (append_rates.measure, logs.measure, digests.measure, query_counts.measure):
+            for measure in MEASURES:
                 await measure(place)
 
 
