@@ -6,7 +6,7 @@ A visible log is a list of segments, each a part of some session's own log; `sto
 import hashlib
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import orjson
 
 from storage import errors, events
 from storage.admission import Admission, check_steps, step_mark, turn_mark, visible_turns
+from storage.card_marks import marked_cards
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
 from storage.events import Event
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
@@ -53,10 +54,12 @@ def digest_of(kind: str, content: Any) -> str:
     return hashlib.sha256(kind.encode() + b"\n" + orjson.dumps(content)).hexdigest()
 
 
-def read_commit(commit: Commit) -> list[Event]:
-    """The events of a commit, with the time it was recorded where the writer gave none."""
+def read_commit(commit: Commit, types: Collection[str] | None = None) -> list[Event]:
+    """The events of a commit, of these types or of all, with the time it was recorded where the writer gave none."""
     loaded = []
     for offset, stored in enumerate(commit.events):
+        if types is not None and stored["type"] not in types:
+            continue
         if "timestamp" not in stored:
             stored = {**stored, "timestamp": commit.at}
         loaded.append(events.load(stored, commit.log, commit.session, commit.first + offset))
@@ -135,6 +138,7 @@ def build_commit(
     if size > MAX_COMMIT_BYTES:
         raise errors.PayloadTooLarge(f"events: one append takes {MAX_COMMIT_BYTES} bytes as stored, these are {size}")
     state = admission.state()
+    cards = marked_cards(meta.log, meta.head, admitted)
     return Commit(
         id=secrets.token_hex(16),
         space=meta.space,
@@ -148,6 +152,8 @@ def build_commit(
         turn_seqs=tuple(admission.started_turns.values()),
         steps=tuple(step_mark(meta.log, turn, step) for turn, step in admission.started_steps),
         step_seqs=tuple(admission.step_seqs),
+        cards=tuple(mark for mark, _ in cards),
+        card_seqs=tuple(seq for _, seq in cards),
         open=state.open,
         totals=state.totals,
         key=None if key is None else f"{meta.log}/{key}",
