@@ -1,8 +1,9 @@
-"""A store: sessions, tree and feed over one database."""
+"""A store: sessions, conversations, tree and feed over one database."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from storage.conversation_reading import Conversations
 from storage.database import Database, Transaction
 from storage.feed import Feed
 from storage.scope import Direct, Scope, Within
@@ -13,10 +14,11 @@ T = TypeVar("T")
 
 
 class Unit:
-    """Sessions and tree in one scope."""
+    """Sessions, conversations and tree in one scope."""
 
     def __init__(self, scope: Scope) -> None:
         self.sessions = SessionStorage(scope)
+        self.conversations = Conversations(scope)
         self.tree = SessionTree(scope)
 
 
