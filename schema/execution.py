@@ -1,8 +1,9 @@
 """Execution of big lists: one compiled function per type and selection instead of a call per field.
 
 For a list of objects whose selected fields are plain attributes, the whole list is completed by a Python function
-made for that selection; where the list is of an interface or a union, by one for each type that is in it. On any surprise (null where it must not be, another type, an awaitable) the stock executor
-does the list over and makes the exact error.
+made for that selection; where the list is of an interface or a union, by one for each type that is in it. On any
+surprise (null where it must not be, another type, an awaitable) the stock executor does the list over and makes the
+exact error.
 """
 
 from collections.abc import Callable, Iterable

@@ -27,9 +27,9 @@ MAX_COMMIT_BYTES = 8 * 1024 * 1024
 class Commit(Model):
     """The events of one append, stored whole or not at all, and the state of the session's log after them.
 
-    `turns` and `steps` are the marks of what it starts, `turn_seqs` and `step_seqs` where each starts. `at` is the
-    writing server's clock in ms. `size` is the bytes of its events as JSON. `insight` is
-    the slot that an insight/delivered event took, as it was.
+    `turns` and `steps` are the marks of what it starts, `turn_seqs` and `step_seqs` where each starts; `cards` those
+    of its cards with an id, `card_seqs` where each is. `at` is the writing server's clock in ms. `size` is the bytes
+    of its events as JSON. `insight` is the slot that an insight/delivered event took, as it was.
     """
 
     id: str
@@ -44,6 +44,8 @@ class Commit(Model):
     turn_seqs: tuple[int, ...] = ()
     steps: tuple[str, ...] = ()
     step_seqs: tuple[int, ...] = ()
+    cards: tuple[str, ...] = ()
+    card_seqs: tuple[int, ...] = ()
     open: tuple[OpenTurn, ...] = ()
     totals: Totals = Totals()
     key: str | None = None
@@ -179,6 +181,10 @@ class Queries(Protocol):
 
     async def forms(self, space: str, ids: Collection[str] | None) -> list[FormDefinition]:
         """The form definitions with these ids, or all of the space, by id."""
+        ...
+
+    async def card_seqs(self, marks: Collection[str]) -> list[tuple[str, int]]:
+        """(mark, seq) of each card with one of these marks, in no order."""
         ...
 
     async def holders(self, log: str) -> Holders: ...

@@ -14,6 +14,7 @@ import orjson
 
 from storage import errors, events
 from storage.admission import Admission, check_steps, place_of, step_mark, turn_mark, visible_turns
+from storage.card_marks import marked_cards
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
 from storage.events import Event, Surfacing
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
@@ -167,6 +168,7 @@ def build_commit(
     if size > MAX_COMMIT_BYTES:
         raise errors.PayloadTooLarge(f"events: one append takes {MAX_COMMIT_BYTES} bytes as stored, these are {size}")
     state = admission.state()
+    cards = marked_cards(meta.log, meta.head, admitted)
     return Commit(
         id=secrets.token_hex(16),
         space=meta.space,
@@ -180,6 +182,8 @@ def build_commit(
         turn_seqs=tuple(admission.started_turns.values()),
         steps=tuple(step_mark(meta.log, turn, step) for turn, step in admission.started_steps),
         step_seqs=tuple(admission.step_seqs),
+        cards=tuple(mark for mark, _ in cards),
+        card_seqs=tuple(seq for _, seq in cards),
         open=state.open,
         totals=state.totals,
         key=None if key is None else f"{meta.log}/{key}",

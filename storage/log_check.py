@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from storage import log, reading
 from storage.admission import step_mark, turn_mark
+from storage.card_marks import marked_cards
 from storage.database import MAX_EVENTS, Commit, Database, Queries, Transaction
 from storage.events import Event, StepStart, TurnStart
 from storage.problem import Problem
@@ -108,7 +109,8 @@ class LogCheck:
     async def _contradictions(self, commit: Commit, read: Sequence[Event], state: LogState, stop: int) -> list[str]:
         """What a commit says of itself and its events do not. `state` is the log's after it.
 
-        What it starts must be found by the turn or step, but for what starts from `stop` on: it is beyond all cuts.
+        What it starts or shows must be found by the turn, step or card, but for what is at `stop` or later: it is
+        beyond all cuts.
         """
         turns = {
             turn_mark(commit.log, event.turn_id or ""): event.seq for event in read if isinstance(event, TurnStart)
@@ -118,18 +120,24 @@ class LogCheck:
             for event in read
             if isinstance(event, StepStart)
         }
+        cards = marked_cards(commit.log, commit.first, read)
         said = {
             "types of events": set(commit.types) == {event.type for event in read},
             "totals": commit.totals == state.totals,
             "open turns and steps": commit.open == state.open,
             "turns": (commit.turns, commit.turn_seqs) == (tuple(turns), tuple(turns.values())),
             "steps": (commit.steps, commit.step_seqs) == (tuple(steps), tuple(steps.values())),
+            "cards": (commit.cards, commit.card_seqs) == (tuple(m for m, _ in cards), tuple(s for _, s in cards)),
         }
         wrong = [f"has a commit at {commit.first} with wrong {name}" for name, right in said.items() if not right]
         if turns or steps:
             found = await self._database.read(partial(_marks, turns=list(turns), steps=list(steps)))
             if not {start for start in (*turns.items(), *steps.items()) if start[1] < stop} <= found:
                 wrong.append(f"has a commit at {commit.first} that can't be found by the turns and steps it starts")
+        if cards:
+            held = await self._database.read(partial(_cards, marks={mark for mark, _ in cards}))
+            if not {card for card in cards if card[1] < stop} <= held:
+                wrong.append(f"has a commit at {commit.first} that can't be found by the cards it holds")
         return wrong
 
 
@@ -152,6 +160,10 @@ async def _next(queries: Queries, *, log: str, low: int, stop: int) -> list[Comm
 
 async def _marks(queries: Queries, *, turns: Collection[str], steps: Collection[str]) -> set[tuple[str, int]]:
     return {*await queries.turn_starts(turns), *await queries.step_starts(steps)}
+
+
+async def _cards(queries: Queries, *, marks: Collection[str]) -> set[tuple[str, int]]:
+    return set(await queries.card_seqs(marks))
 
 
 def _read(commit: Commit, expected: int) -> list[Event]:

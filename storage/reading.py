@@ -20,6 +20,50 @@ MAX_PAGE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """What a page is asked to hold: up to `count` with start <= seq < stop <= head, the oldest or the newest ones."""
+
+    start: int
+    stop: int
+    head: int
+    count: int
+    newest_first: bool
+
+    def ends(self, reached: int) -> tuple[int, int | None]:
+        """next_seq and prev_seq of a page that holds all up to `reached`, which does not count if none are asked for.
+
+        Reading forward that is the next seq, else the lowest.
+        """
+        if self.newest_first:
+            return self.stop, (min(reached, self.stop) if self.count else self.stop) or None
+        next_seq = max(reached, self.start) if self.count else self.start
+        return min(next_seq, self.head), min(self.start, self.head) or None
+
+
+def asked(
+    head: int,
+    *,
+    from_seq: int | None,
+    before_seq: int | None,
+    first: int | None,
+    last: int | None,
+    most: int,
+    default: int,
+) -> Span:
+    """What a page's arguments ask for. Raises BadInput for negative or too large numbers, and for first with last."""
+    for name, value in (("fromSeq", from_seq), ("beforeSeq", before_seq), ("first", first), ("last", last)):
+        if value is not None and value < 0:
+            raise errors.BadInput(f"{name}: must not be negative, is {value}")
+    if first is not None and last is not None:
+        raise errors.BadInput("first and last: give one of them")
+    count = first if first is not None else last if last is not None else default
+    if count > most:
+        raise errors.BadInput(f"{'first' if last is None else 'last'}: at most {most}, is {count}")
+    backwards = last is not None or (before_seq is not None and from_seq is None and first is None)
+    return Span(from_seq or 0, head if before_seq is None else min(before_seq, head), head, count, backwards)
+
+
+@dataclass(frozen=True, slots=True)
 class EventPage:
     """Events in seq order. `next_seq` is where to read on, `prev_seq` where to read back (None: nothing before)."""
 
@@ -45,27 +89,18 @@ async def read_page(
 
     Ends before 4 MiB but holds at least one event. Raises BadInput for negative or too large numbers.
     """
-    for name, value in (("fromSeq", from_seq), ("beforeSeq", before_seq), ("first", first), ("last", last)):
-        if value is not None and value < 0:
-            raise errors.BadInput(f"{name}: must not be negative, is {value}")
-    if first is not None and last is not None:
-        raise errors.BadInput("first and last: give one of them")
-    count = first if first is not None else last if last is not None else default
-    if count > max_events:
-        raise errors.BadInput(f"{'first' if last is None else 'last'}: at most {max_events}, is {count}")
-    start = from_seq or 0
-    stop = meta.head if before_seq is None else min(before_seq, meta.head)
-    backwards = last is not None or (before_seq is not None and from_seq is None and first is None)
-    found = await read(queries, meta.segments, start, stop, count, newest_first=backwards, types=types)
-    if backwards:
-        next_seq = stop
-        reached = found.reached if count else stop
-        prev_seq = reached if reached > 0 else None
-    else:
-        next_seq = max(found.reached, start) if count else start
-        next_seq = min(next_seq, meta.head) if start <= meta.head else meta.head
-        prev_seq = min(start, meta.head) or None
-    return EventPage(found.events, next_seq, prev_seq, meta.head)
+    span = asked(
+        meta.head,
+        from_seq=from_seq,
+        before_seq=before_seq,
+        first=first,
+        last=last,
+        most=max_events,
+        default=default,
+    )
+    start, stop, backwards = span.start, span.stop, span.newest_first
+    found = await read(queries, meta.segments, start, stop, span.count, newest_first=backwards, types=types)
+    return EventPage(found.events, *span.ends(found.reached), meta.head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from storage.conversation_reading import Conversations
 from storage.database import Database, Transaction
 from storage.feed import Feed
 from storage.forms import Forms
@@ -23,6 +24,7 @@ class Unit:
         self.sessions = SessionStorage(scope, surfaces)
         self.tree = SessionTree(scope)
         self.views = MessageViews(scope, surfaces)
+        self.conversations = Conversations(scope)
         self.upkeep = Upkeep(scope, surfaces)
         self.forms = Forms(scope)
 

@@ -15,6 +15,7 @@ from storage.events import JsonText
 __all__ = [
     "TYPES",
     "Card",
+    "CardKey",
     "Form",
     "FormDefinition",
     "Unreadable",
@@ -22,7 +23,8 @@ __all__ = [
     "degraded",
     "describe",
     "form_id",
-    "may_have_id",
+    "key",
+    "may_have_key",
     "read_card",
     "title",
     "to_json",
@@ -32,8 +34,11 @@ __all__ = [
 
 MAX_NAME = 60
 MAX_TITLE = 200
-# An id that stands in a payload in one way only, but for escapes: no number, boolean, or space that can be folded.
-_VERBATIM = re.compile(r"(?!true\Z|false\Z)(?=.*[^0-9.eE+-])[^\s'\"\\]+\Z")
+# A field's name stands in a payload as it is, or with escapes.
+_ID_OR_ESCAPE = re.compile(r"\bid\b|\\")
+
+CardKey = tuple[str, str]
+"""Type and payload id of a card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +93,15 @@ def card_id(card: Card | Unreadable) -> str | None:
     return _as_text(card.id)
 
 
-def may_have_id(payload: str, id: str) -> bool:
-    """Whether the payload may be of a card with this id: a quick look that never denies one that has it."""
-    return id in payload or "\\" in payload or not _VERBATIM.match(id)
+def key(card_type: str, card: Card | Unreadable) -> CardKey | None:
+    """What versions of one card have in common; None for a card without an id."""
+    id = card_id(card)
+    return None if id is None else (card_type, id)
+
+
+def may_have_key(payload: str) -> bool:
+    """Whether the payload may be of a card with an id: a quick look that never denies one that has it."""
+    return _ID_OR_ESCAPE.search(payload) is not None
 
 
 def title(card: Card | Unreadable) -> str | None:

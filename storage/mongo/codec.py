@@ -27,7 +27,7 @@ and a document ends at 16 MiB."""
 
 SESSION_DATES = ("createdAt", "updatedAt", "lastEventAt")
 SLOT_NAMES = ("systemPrompt", "insight", "memory")
-SPARSE = ("turns", "turnSeqs", "steps", "stepSeqs")
+SPARSE = ("turns", "turnSeqs", "steps", "stepSeqs", "cards", "cardSeqs")
 DERIVED = {"label": "labelFold", "parent_id": "parentKey", "ancestors": "lineage", "refs": "refKeys"}
 
 

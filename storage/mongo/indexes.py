@@ -9,7 +9,7 @@ from pymongo.errors import DuplicateKeyError
 
 from storage import errors
 
-VERSION = 1
+VERSION = 2
 ATTEMPT_SECONDS = 24 * 60 * 60
 """How long the evidence of a transaction is kept; it is asked for within seconds."""
 
@@ -36,6 +36,7 @@ INDEXES = {
         _index("key", unique=True, sparse=True),
         _index("turns", sparse=True),
         _index("steps", sparse=True),
+        _index("cards", sparse=True),
     ],
     "forms": [_index("space")],
     "attempts": [_index("at", expireAfterSeconds=ATTEMPT_SECONDS)],
@@ -43,7 +44,7 @@ INDEXES = {
 
 
 async def prepare(database: AsyncIOMotorDatabase[dict[str, Any]]) -> None:
-    """Makes the indexes that are missing. Raises StartupError for documents of a newer version."""
+    """Makes the indexes that are missing. Raises StartupError for documents of another version."""
     # Another server may start at the same time.
     with contextlib.suppress(DuplicateKeyError):
         await database["meta"].update_one({"_id": "schema"}, {"$setOnInsert": {"version": VERSION}}, upsert=True)
@@ -53,6 +54,12 @@ async def prepare(database: AsyncIOMotorDatabase[dict[str, Any]]) -> None:
         raise errors.StartupError(
             f"the database {database.name} was written by a newer Sapwood (schema version {version}, this one knows "
             f"{VERSION}): install that version, or name another database in SAPWOOD_DATABASE_URL"
+        )
+    if version < VERSION:
+        raise errors.StartupError(
+            f"the database {database.name} was written by an earlier pre-release (schema version {version}, this one "
+            f"knows {VERSION}): export its sessions with that one, and import them here into another database, named "
+            "in SAPWOOD_DATABASE_URL"
         )
     for collection, indexes in INDEXES.items():
         await database[collection].create_indexes(indexes)

@@ -248,6 +248,9 @@ class MongoQueries:
     async def step_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
         return await self._starts("steps", "stepSeqs", set(marks))
 
+    async def card_seqs(self, marks: Collection[str]) -> list[tuple[str, int]]:
+        return await self._starts("cards", "cardSeqs", set(marks))
+
     async def _starts(self, names: str, seqs: str, marks: set[str]) -> list[tuple[str, int]]:
         starts: set[tuple[str, int]] = set()
         async for found in self._matching("commits", names, marks, {"_id": 0, names: 1, seqs: 1}):

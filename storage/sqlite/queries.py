@@ -23,6 +23,10 @@ IN_IDS = "IN (SELECT value FROM json_each(:ids))"
 MARKS_AT_ONCE = 1_000
 
 
+HIDES = 1 << WIRE_TYPES.index("surface/hide")
+"""The bit by which an index holds the commits with hides."""
+
+
 def mask(types: Iterable[str]) -> int:
     """A bit for each wire type."""
     return sum(1 << WIRE_TYPES.index(name) for name in set(types))
@@ -157,6 +161,8 @@ class SqliteQueries:
     ) -> list[Commit]:
         direction = "DESC" if newest_first else "ASC"
         held = "" if types is None else "AND types & :types"
+        if mask(types or ()) == HIDES:
+            held = f"AND types & {HIDES}"  # in the very words of the index, which is used for no others
         rows = self._rows(
             f"""SELECT doc, size, last - first + 1 FROM commits
             WHERE log = :log AND first >= :start AND first < :stop {held} ORDER BY first {direction}""",
@@ -189,6 +195,9 @@ class SqliteQueries:
 
     async def step_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
         return self._starts("step", list(marks))
+
+    async def card_seqs(self, marks: Collection[str]) -> list[tuple[str, int]]:
+        return self._starts("card", list(marks))
 
     def _starts(self, kind: str, marks: Sequence[str]) -> list[tuple[str, int]]:
         # Marks hold what writers call their turns, NUL included, and json_each reads no further than that.

@@ -7,10 +7,11 @@ rows are only wake-ups and old ones are dropped.
 import sqlite3
 
 from storage import errors
+from storage.sqlite.queries import HIDES
 
-VERSION = 1
+VERSION = 2
 
-STATEMENTS = """
+STATEMENTS = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('clock', 0);
 
@@ -46,10 +47,11 @@ CREATE TABLE commits (
     doc TEXT NOT NULL
 );
 CREATE UNIQUE INDEX commits_first ON commits (log, first);
+CREATE INDEX commits_hides ON commits (log, first) WHERE types & {HIDES};
 CREATE UNIQUE INDEX commits_key ON commits (idempotency_key) WHERE idempotency_key IS NOT NULL;
 
 CREATE TABLE starts (
-    kind TEXT NOT NULL, mark TEXT NOT NULL, log TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (kind, mark)
+    kind TEXT NOT NULL, mark TEXT NOT NULL, log TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (kind, mark, seq)
 ) WITHOUT ROWID;
 CREATE INDEX starts_log ON starts (log, seq);
 
@@ -98,12 +100,17 @@ END;
 
 
 def prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Makes the tables in a new file. Raises StartupError for a file of a newer version or of another program."""
+    """Makes the tables in a new file. Raises StartupError for a file of another version or of another program."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise errors.StartupError(
             f"{path} was written by a newer Sapwood (schema version {version}, this one knows {VERSION}): "
             "install that version, or name another folder with SAPWOOD_DATA_DIR"
+        )
+    if 0 < version < VERSION:
+        raise errors.StartupError(
+            f"{path} was written by an earlier pre-release (schema version {version}, this one knows {VERSION}): "
+            "export its sessions with that one, and import them here into another folder, named by SAPWOOD_DATA_DIR"
         )
     if version == VERSION:
         return

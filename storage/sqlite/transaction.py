@@ -102,6 +102,7 @@ class SqliteTransaction(SqliteQueries):
         )
         marks = [("turn", mark, commit.log, seq) for mark, seq in turns]
         marks += [("step", mark, commit.log, seq) for mark, seq in steps]
+        marks += [("card", mark, commit.log, seq) for mark, seq in zip(commit.cards, commit.card_seqs, strict=True)]
         if marks:
             self._connection.executemany("INSERT INTO starts VALUES (?, ?, ?, ?)", marks)
         self.commits_made.append(commit)

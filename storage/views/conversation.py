@@ -13,13 +13,13 @@
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Self
 
 from storage import cards
-from storage.cards import Card, Unreadable
+from storage.cards import CardKey
 from storage.events import (
     AssistantChunk,
     AssistantMessage,
@@ -49,9 +49,6 @@ from storage.views.conversation_entry import (
     TextEvent,
 )
 from storage.views.message import Role
-
-CardKey = tuple[str, str]
-"""Type and payload id of a card."""
 
 
 def conversation(events: Iterable[Event], *, include_system: bool = False) -> list[Entry]:
@@ -84,17 +81,10 @@ def is_bound(event: Event) -> bool:
     return False
 
 
-def card_key(card_type: str, card: Card | Unreadable) -> CardKey | None:
-    """What versions of one card have in common; None for a card without an id."""
-    id = cards.card_id(card)
-    return None if id is None else (card_type, id)
-
-
 class Conversation:
     """Folds events, in seq order, one by one. Events that change nothing in question may be left out."""
 
-    def __init__(self, read_card: Callable[[str, str], Card | Unreadable] = cards.read_card) -> None:
-        self._read_card = read_card
+    def __init__(self) -> None:
         self._items: dict[int, Item] = {}
         self._made: list[tuple[int, Item]] = []
         self._answer: AnswerItem | None = None
@@ -177,8 +167,8 @@ class Conversation:
         self._made.append((event.seq, call))
 
     def _card(self, event: CardEvent) -> None:
-        content = self._read_card(event.card_type, event.payload)
-        key = card_key(event.card_type, content)
+        content = cards.read_card(event.card_type, event.payload)
+        key = cards.key(event.card_type, content)
         shown = None if key is None else self._cards.get(key)
         if shown is not None:
             shown.version, shown.content = event, content
@@ -210,6 +200,6 @@ class Conversation:
             case CallItem(result=None):
                 self._waiting[item.event.call_id].remove(item)
             case CardItem():
-                key = card_key(item.version.card_type, item.content)
+                key = cards.key(item.version.card_type, item.content)
                 if key is not None and self._cards.get(key) is item:
                     del self._cards[key]

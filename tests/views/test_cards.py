@@ -198,9 +198,18 @@ def test_a_form_is_degraded_without_its_definition() -> None:
 
 
 @given(SCALARS.filter(lambda id: id not in (None, "")), st.booleans())
-def test_a_quick_look_never_denies_an_id(id: object, as_json: bool) -> None:
+def test_a_quick_look_never_denies_a_key(id: object, as_json: bool) -> None:
     fields = {"type": "Table", "id": id}
     text = cards.to_json(payload.dump(fields)) if as_json else payload.dump(fields)
-    found = cards.card_id(read_card("Table", text))
-    assert found is not None and cards.may_have_id(text, found)
-    assert not cards.may_have_id("id: other", "week-40")
+    assert cards.key("Table", read_card("Table", text)) is not None
+    assert cards.may_have_key(text)
+
+
+@pytest.mark.parametrize("text", ['{"\\u0069d": "x"}', '"\\x69d": x', "? id\n: x", "{id: x}", "'id': x", "!!str id: x"])
+def test_an_id_is_found_however_it_is_written(text: str) -> None:
+    assert cards.key("Table", read_card("Table", text)) == ("Table", "x")
+    assert cards.may_have_key(text)
+
+
+def test_a_word_that_holds_id_is_no_id() -> None:
+    assert not cards.may_have_key("title: a wide grid\n_id: x\nwell_id: 5")
