@@ -12,8 +12,9 @@ from typing import Any
 
 import orjson
 
-from storage import errors, events
+from storage import errors, events, run_keeping
 from storage.admission import Admission, check_steps, step_mark, turn_mark, visible_turns
+from storage.commits import read_commit
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
 from storage.events import Event
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
@@ -53,16 +54,6 @@ def digest_of(kind: str, content: Any) -> str:
     return hashlib.sha256(kind.encode() + b"\n" + orjson.dumps(content)).hexdigest()
 
 
-def read_commit(commit: Commit) -> list[Event]:
-    """The events of a commit, with the time it was recorded where the writer gave none."""
-    loaded = []
-    for offset, stored in enumerate(commit.events):
-        if "timestamp" not in stored:
-            stored = {**stored, "timestamp": commit.at}
-        loaded.append(events.load(stored, commit.log, commit.session, commit.first + offset))
-    return loaded
-
-
 async def append(
     tx: Transaction,
     space: str,
@@ -89,7 +80,7 @@ async def append(
     if expected_head is not None and expected_head != meta.head:
         raise errors.Conflict(f"expectedHead: the log's head is {meta.head}, not {expected_head}", head=meta.head)
     commit = await _admit(tx, meta, drafts, key, digest)
-    await tx.insert_commit(commit)
+    await record(tx, meta, commit)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
     return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False)
 
@@ -120,6 +111,12 @@ async def _admit(
     admitted = [admission.admit(draft, f"events[{place}]") for place, draft in enumerate(drafts)]
     await check_steps(tx, meta, admission)
     return build_commit(meta, admitted, admission, key, digest)
+
+
+async def record(tx: Transaction, meta: SessionMeta, commit: Commit) -> None:
+    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before."""
+    await tx.insert_commit(commit)
+    await run_keeping.keep(tx, meta, commit)
 
 
 def build_commit(

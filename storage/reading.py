@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import orjson
 
 from storage import errors
+from storage.commits import read_commit
 from storage.database import MAX_EVENTS, Commit, Queries
 from storage.events import Event
-from storage.log import read_commit
 from storage.session import Segment, SessionMeta
 from storage.state import Fold, LogState
 
@@ -99,13 +99,12 @@ async def read(
         while low < high and not budget.spent:
             commits = await _commits(queries, segment.log, low, high, newest_first, wanted, budget)
             for commit in commits:
-                taken = [event for event in read_commit(commit) if low <= event.seq < high]
+                taken = [event for event in read_commit(commit, wanted) if low <= event.seq < high]
                 for event in reversed(taken) if newest_first else taken:
-                    if (wanted is None or event.type in wanted) and not budget.take(event, commit):
+                    if not budget.take(event, commit):
                         reached = event.seq + 1 if newest_first else event.seq
                         return Found(collected[::-1] if newest_first else collected, reached)
-                    if wanted is None or event.type in wanted:
-                        collected.append(event)
+                    collected.append(event)
                 if newest_first:
                     high = max(low, commit.first)
                 else:

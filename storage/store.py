@@ -1,10 +1,11 @@
-"""A store: sessions, tree and feed over one database."""
+"""A store: sessions, tree, runs and feed over one database."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from storage.database import Database, Transaction
 from storage.feed import Feed
+from storage.run_reading import RunViews
 from storage.scope import Direct, Scope, Within
 from storage.sessions import SessionStorage
 from storage.tree import SessionTree
@@ -13,11 +14,12 @@ T = TypeVar("T")
 
 
 class Unit:
-    """Sessions and tree in one scope."""
+    """Sessions, tree and runs in one scope."""
 
     def __init__(self, scope: Scope) -> None:
         self.sessions = SessionStorage(scope)
         self.tree = SessionTree(scope)
+        self.runs = RunViews(scope)
 
 
 class Store(Unit):
