@@ -17,8 +17,9 @@ from schema.event import SessionEvent
 from schema.event_input import EventInput, draft
 from schema.session import Session
 from storage import errors
+from storage.commits import read_commit
 from storage.database import Commit
-from storage.log import Appended, read_commit
+from storage.log import Appended
 from storage.session import SessionMeta
 from storage.sessions import Append
 

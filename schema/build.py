@@ -9,13 +9,13 @@ from strawberry.tools import merge_types
 from strawberry.types.execution import ExecutionContext, ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from schema import errors
+from schema import conversation, errors, event
 from schema.append import AppendMutation, append_directly
 from schema.digest import DigestQuery
 from schema.documents import DocumentCache, Documents
-from schema.event import TYPES
 from schema.execution import list_executor
 from schema.form import FormMutation, FormQuery
+from schema.run import RunMutation, RunQuery
 from schema.scalars import SCALARS
 from schema.session import SessionMutation, SessionQuery
 from schema.slot import SlotMutation
@@ -25,10 +25,10 @@ from schema.transfer import TransferMutation, TransferQuery
 from schema.upkeep import UpkeepMutation
 from schema.viewer import ViewerQuery
 
-QUERIES = (SessionQuery, TopologyQuery, DigestQuery, FormQuery, TransferQuery, ViewerQuery)
+QUERIES = (SessionQuery, TopologyQuery, DigestQuery, RunQuery, FormQuery, TransferQuery, ViewerQuery)
 MUTATIONS = (
     *(SessionMutation, AppendMutation, UpkeepMutation, TopologyMutation, SlotMutation),
-    *(FormMutation, TransferMutation),
+    *(RunMutation, FormMutation, TransferMutation),
 )
 
 
@@ -55,7 +55,7 @@ def build_schema() -> Schema:
         query=merge_types("Query", QUERIES),
         mutation=merge_types("Mutation", MUTATIONS),
         subscription=Subscription,
-        types=list(TYPES.values()),
+        types=[*event.TYPES.values(), *conversation.TYPES],
         execution_context_class=list_executor(),
         config=StrawberryConfig(scalar_map=SCALARS),
         extensions=[lambda: DocumentCache(documents)],

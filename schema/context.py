@@ -1,5 +1,6 @@
 """What resolvers work with: the store, the caller's space, and loaders that batch without remembering."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeAlias
@@ -10,6 +11,7 @@ from strawberry.dataloader import DataLoader
 from storage.session import Slots
 from storage.store import Store
 from storage.topology import TopologyNode
+from storage.views.runs import Run
 
 
 class Context:
@@ -51,6 +53,22 @@ class Context:
         async def load(ids: Sequence[str]) -> Sequence[list[str]]:
             found = await self.store.tree.referrers(self.space, set(ids))
             return [found[id] for id in ids]
+
+        return DataLoader(load_fn=load, cache=False)
+
+    @cached_property
+    def runs(self) -> DataLoader[tuple[str, str], Run | None]:
+        """Whole runs by session and turn id."""
+
+        async def load(keys: Sequence[tuple[str, str]]) -> Sequence[Run | None]:
+            ids = list(dict.fromkeys(session for session, _ in keys))
+            metas = dict(zip(ids, await self.store.sessions.get_many(self.space, ids), strict=True))
+
+            async def one(session: str, turn: str) -> Run | None:
+                meta = metas[session]
+                return None if meta is None else await self.store.runs.one(meta, turn)
+
+            return await asyncio.gather(*(one(session, turn) for session, turn in keys))
 
         return DataLoader(load_fn=load, cache=False)
 

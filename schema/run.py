@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import strawberry
-from storage.run_reading import RunPage
 from strawberry import UNSET
 
 from schema.connection import PageInfo
@@ -13,8 +14,9 @@ from schema.invocation import ToolInvocation
 from schema.scalars import JSON, DateTime
 from schema.stats import saturated
 from storage import errors
-from storage.database import RunSelection
 from storage.events import RunStatus
+from storage.run_reading import RunPage
+from storage.run_selection import RunSelection
 from storage.views import runs
 from storage.views.run_rows import RunRow
 
@@ -65,7 +67,6 @@ class Run:
     turn_id: strawberry.ID
     start_seq: int = strawberry.field(description="seq of its turn/start. Pass as beforeSeq to read older runs.")
     status: RunStatus
-    agent_flow: str | None
     started_at: DateTime
     ended_at: DateTime | None
     updated_at: DateTime
@@ -81,6 +82,10 @@ class Run:
     @strawberry.field(description="As given at turn/start, else the first user message of the turn.")
     async def query(self, info: Info) -> str | None:
         return (await self._uncut(info, "query")).query
+
+    @strawberry.field
+    async def agent_flow(self, info: Info) -> str | None:
+        return (await self._uncut(info, "agentFlow")).agent_flow
 
     @strawberry.field
     async def self_evaluation(self, info: Info) -> JSON | None:
@@ -108,35 +113,45 @@ class Run:
         return await self._whole(info) if isinstance(told, RunRow) and field in told.cut else told
 
     async def _whole(self, info: Info) -> runs.Run:
-        if isinstance(self.told, runs.Run):
-            return self.told
-        found = await info.context.runs.load((self.session_id, self.turn_id))
-        if found is None:
-            raise errors.NotFound(f"session {self.session_id} has just been deleted")
-        return found
+        return self.told if isinstance(self.told, runs.Run) else await _loaded(info, self.session_id, self.turn_id)
 
     @classmethod
-    def from_domain(cls, run: runs.Run | RunRow) -> Run:
-        """A run: the whole turn, or a row, which tells what happened in its session alone."""
-        whole = isinstance(run, runs.Run)
+    def from_domain(cls, run: runs.Run) -> Run:
+        """The whole turn, as seen from one session."""
         return cls(
-            id=strawberry.ID(run.id),
-            session_id=strawberry.ID(run.session_id),
-            origin_session_id=strawberry.ID(run.origin_session_id),
-            turn_id=strawberry.ID(run.turn_id),
-            start_seq=run.start_seq,
-            status=run.status,
-            agent_flow=run.agent_flow,
-            started_at=DateTime(run.started_at),
-            ended_at=_time(run.ended_at),
-            updated_at=DateTime(run.updated_at),
-            total_duration_ms=run.duration_ms,
-            total_token_count=run.token_count if whole else run.tokens,
-            step_count=saturated(run.step_count if whole else run.steps),
-            tool_call_count=saturated(run.tool_call_count if whole else run.tool_calls),
-            inherited=run.inherited if whole else False,
-            told=run,
+            **_shared(run),
+            total_token_count=run.token_count,
+            step_count=saturated(run.step_count),
+            tool_call_count=saturated(run.tool_call_count),
+            inherited=run.inherited,
         )
+
+    @classmethod
+    def from_row(cls, row: RunRow) -> Run:
+        """A row, whose totals are those of the session's own events."""
+        return cls(
+            **_shared(row),
+            total_token_count=row.tokens,
+            step_count=saturated(row.steps),
+            tool_call_count=saturated(row.tool_calls),
+            inherited=False,
+        )
+
+
+def _shared(run: runs.Run | RunRow) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "session_id": run.session_id,
+        "origin_session_id": run.origin_session_id,
+        "turn_id": run.turn_id,
+        "start_seq": run.start_seq,
+        "status": run.status,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "updated_at": run.updated_at,
+        "total_duration_ms": run.duration_ms,
+        "told": run,
+    }
 
 
 def _json(value: str | None) -> JSON | None:
@@ -169,9 +184,7 @@ class RunConnection:
         """A page of runs."""
         rows = page.rows
         ends = (page.cursor(rows[0]), page.cursor(rows[-1])) if rows else None
-        return cls(
-            nodes=[Run.from_domain(row) for row in rows], page_info=PageInfo.of(ends, page.more, after), page=page
-        )
+        return cls(nodes=[Run.from_row(row) for row in rows], page_info=PageInfo.of(ends, page.more, after), page=page)
 
 
 @strawberry.type
@@ -235,7 +248,11 @@ class RunMutation:
         await context.store.upkeep.give_feedback(
             context.space, session_id, turn_id, given(feedback), given(self_evaluation)
         )
-        found = await context.runs.load((session_id, turn_id))
-        if found is None:
-            raise errors.NotFound(f"session {session_id} has just been deleted")
-        return RunPayload(run=Run.from_domain(found))
+        return RunPayload(run=Run.from_domain(await _loaded(info, session_id, turn_id)))
+
+
+async def _loaded(info: Info, session_id: str, turn_id: str) -> runs.Run:
+    found = await info.context.runs.load((session_id, turn_id))
+    if found is None:
+        raise errors.NotFound(f"session {session_id} has just been deleted")
+    return found

@@ -9,11 +9,13 @@ from strawberry import UNSET
 
 from schema.connection import PageInfo
 from schema.context import Info
+from schema.conversation import ConversationPage
 from schema.digest import Digest
 from schema.enums import EventType
 from schema.event import EventPage
 from schema.inputs import given, only_given
 from schema.message import Message, PromptContext, Surface
+from schema.run import Run
 from schema.scalars import JSON, DateTime
 from schema.session_input import CreateSessionInput, ForkSessionInput, SessionConfigInput, UpdateSessionInput
 from schema.slot import Slot
@@ -136,11 +138,39 @@ class Session:
         return [Message.from_domain(item) for item in found]
 
     @strawberry.field(
+        description="What a user interface shows: texts, cards and tool calls in order. Pages as `events` does; "
+        "200 entries by default, at most 1,000 and 4 MiB."
+    )
+    async def conversation(
+        self,
+        info: Info,
+        from_seq: int | None = UNSET,
+        before_seq: int | None = UNSET,
+        first: int | None = UNSET,
+        last: int | None = UNSET,
+        include_system: bool = False,
+    ) -> ConversationPage:
+        page = await info.context.store.conversations.page(
+            self.meta,
+            from_seq=given(from_seq),
+            before_seq=given(before_seq),
+            first=given(first),
+            last=given(last),
+            include_system=include_system,
+        )
+        return await ConversationPage.load(info, page)
+
+    @strawberry.field(
         description="Text history for a model that takes no cards: a card becomes one short placeholder line."
     )
     async def prompt(self, info: Info, guide_prompt: str | None = UNSET) -> list[Message]:
         found = await info.context.store.views.prompt(self.meta, given(guide_prompt))
         return [Message.from_domain(item) for item in found]
+
+    @strawberry.field(description="Audit view: one run per turn, newest first.")
+    async def runs(self, info: Info, first: int = 50, before_seq: int | None = UNSET) -> list[Run]:
+        found = await info.context.store.runs.of_session(self.meta, first, given(before_seq))
+        return [Run.from_domain(run) for run in found]
 
     @strawberry.field
     def stats(self) -> SessionStats:

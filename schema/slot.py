@@ -13,7 +13,8 @@ from schema.context import Info
 from schema.event import InsightDelivered
 from schema.inputs import given
 from schema.scalars import DateTime
-from storage import errors, log, session
+from storage import errors, session
+from storage.commits import read_commit
 from storage.session import SlotName
 from storage.sessions import SessionStorage
 from storage.slots import InsightMode, SlotWrite, Written
@@ -162,7 +163,7 @@ class SlotMutation:
         consumed = await _sessions(info).consume_insight(
             info.context.space, session_id, given(version), given(turn_id), given(idempotency_key)
         )
-        recorded = event.from_domain(log.read_commit(consumed.commit)[0]) if consumed.commit else None
+        recorded = event.from_domain(read_commit(consumed.commit)[0]) if consumed.commit else None
         assert recorded is None or isinstance(recorded, InsightDelivered)
         return ConsumeInsightPayload(
             insight=Slot.from_domain(consumed.insight), event=recorded, session=Session.from_domain(consumed.session)

@@ -46,10 +46,13 @@ async def visible_turns(queries: Queries, meta: SessionMeta, drafts: Sequence[Ev
     """Those turns that the drafts name, are not open, and were started in the visible log."""
     is_open = {turn.turn for turn in meta.open}
     named = {draft.turn_id for draft in drafts if draft.turn_id is not None and draft.turn_id not in is_open}
-    if not named:
-        return set()
-    marks = {turn_mark(segment.log, turn): (segment, turn) for segment in meta.segments for turn in named}
-    return set(_visible(marks, await queries.turn_starts(list(marks))))
+    return set(await turn_starts(queries, meta, named)) if named else set()
+
+
+async def turn_starts(queries: Queries, meta: SessionMeta, turns: Collection[str]) -> dict[str, int]:
+    """Where those of these turns were started, by turn, that the visible log has started."""
+    marks = {turn_mark(segment.log, turn): (segment, turn) for segment in meta.segments for turn in turns}
+    return dict(_visible(marks, await queries.turn_starts(list(marks))))
 
 
 async def check_steps(queries: Queries, meta: SessionMeta, admission: "Admission") -> None:
@@ -61,17 +64,17 @@ async def check_steps(queries: Queries, meta: SessionMeta, admission: "Admission
         for segment in meta.segments
         for turn, step in admission.started_steps
     }
-    for turn, step in _visible(marks, await queries.step_starts(list(marks))):
+    for (turn, step), _ in _visible(marks, await queries.step_starts(list(marks))):
         place = admission.started_steps[turn, step]
         raise errors.BadInput(f"{place}.stepId: {step!r} was used before in {_turn_name(turn)}")
 
 
-def _visible(marks: Mapping[str, tuple[Segment, T]], starts: Sequence[tuple[str, int]]) -> Iterator[T]:
-    """What was started below the cut of the segment that it was found in."""
+def _visible(marks: Mapping[str, tuple[Segment, T]], starts: Sequence[tuple[str, int]]) -> Iterator[tuple[T, int]]:
+    """What was started below the cut of the segment that it was found in, and where."""
     for mark, seq in starts:
         segment, named = marks[mark]
         if segment.to is None or seq < segment.to:
-            yield named
+            yield named, seq
 
 
 def _turn_name(turn: str) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from storage import errors, text
 from storage.events import Instant
 
+EARLIEST = -62_135_596_800_000
+"""The start of the year 1, in ms."""
 LATEST = 253_402_300_800_000
 """The end of the year 9999, in ms."""
 
@@ -41,7 +43,7 @@ def decode(value: str | None, bound: str) -> Cursor | None:
         cursor = Cursor(int(time), str(id), None if as_of is None else int(as_of))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise errors.BadInput("after: is not a cursor of this server") from error
-    if not (0 <= cursor.time < LATEST and 0 <= (cursor.as_of or 0) < LATEST and text.possible_id(cursor.id)):
+    if not (EARLIEST <= cursor.time < LATEST and 0 <= (cursor.as_of or 0) < LATEST and text.possible_id(cursor.id)):
         raise errors.BadInput("after: is not a cursor of this server")
     if found != bound:
         raise errors.BadInput("after: is a cursor of another list (space, order and filters must stay the same)")

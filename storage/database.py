@@ -10,9 +10,11 @@ from typing import Any, Protocol, TypeVar
 
 from storage.cards.definition import FormDefinition
 from storage.events import Instant, Model
+from storage.run_selection import RunSelection
 from storage.session import Selection, SessionMeta, SessionOrder, Slot, Slots
 from storage.state import LogState, OpenTurn, Totals
 from storage.topology import NodeDocument
+from storage.views.run_rows import RunRow
 
 T = TypeVar("T")
 
@@ -187,6 +189,20 @@ class Queries(Protocol):
         """(mark, seq) of each card with one of these marks, in no order."""
         ...
 
+    async def run_rows(self, space: str, session: str, turns: Collection[str] | None) -> dict[str, RunRow]:
+        """The rows of these turns of a session, or of all of them, by turn."""
+        ...
+
+    async def run_page(
+        self, space: str, selection: RunSelection, after: tuple[Instant, str] | None, limit: int
+    ) -> list[RunRow]:
+        """Up to `limit` rows, those started last first, those behind (started at, place) `after` alone."""
+        ...
+
+    async def run_sessions(self, space: str) -> set[str]:
+        """Ids of all sessions that have rows of runs."""
+        ...
+
     async def holders(self, log: str) -> Holders: ...
     async def all_logs(self) -> list[str]:
         """Ids of all logs that have commits."""
@@ -196,7 +212,10 @@ class Queries(Protocol):
         """Those of them that are no session's own: of sessions that were deleted."""
         ...
 
-    async def all_spaces(self) -> list[str]: ...
+    async def all_spaces(self) -> list[str]:
+        """All spaces that have sessions, nodes or rows of runs."""
+        ...
+
     async def as_of(self) -> Instant:
         """A time (ms) such that whatever is committed later has an updatedAt that is not before it."""
         ...
@@ -236,8 +255,19 @@ class Transaction(Queries, Protocol):
         """Writes a form definition over the one of its id, if there is one."""
         ...
 
+    async def put_run_rows(self, rows: Sequence[RunRow]) -> None:
+        """Writes rows, in place of those of the same turns.
+
+        As rows only grow, such a one must have the same start, and no names that the new one lacks.
+        """
+        ...
+
+    async def drop_run_rows(self, space: str, session: str, turns: Collection[str] | None) -> None:
+        """Deletes the rows of these turns of a session, or all of them."""
+        ...
+
     async def delete(self, space: str, ids: Collection[str]) -> None:
-        """Deletes sessions with their nodes and slots. Their commits are left to the collector."""
+        """Deletes sessions with their nodes, slots and rows of runs. Their commits are left to the collector."""
         ...
 
 

@@ -144,8 +144,8 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
     ).model_copy(update=_at(state))
     commit = _first_commit(meta, wanted.prompt)
     if commit is not None:
+        await log.record(tx, meta, commit)
         meta = meta.model_copy(update={**_at(commit.state), "behind": True})
-        await tx.insert_commit(commit)
     given = wanted.config or SessionConfig()
     laid = given.laid_over(node.config) if wanted.config or node.config else None
     if "system_prompt" in given.model_fields_set:

@@ -6,15 +6,16 @@ A visible log is a list of segments, each a part of some session's own log; `sto
 import hashlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from storage import errors, events
+from storage import errors, events, run_keeping
 from storage.admission import Admission, check_steps, place_of, step_mark, turn_mark, visible_turns
 from storage.card_marks import marked_cards
+from storage.commits import read_commit
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
 from storage.events import Event, Surfacing
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
@@ -58,18 +59,6 @@ def digest_of(kind: str, content: Any) -> str:
     return hashlib.sha256(kind.encode() + b"\n" + orjson.dumps(content)).hexdigest()
 
 
-def read_commit(commit: Commit, seqs: range | None = None, types: Collection[str] | None = None) -> list[Event]:
-    """The events of a commit, with the time it was recorded where the writer gave none; those of `types` in `seqs`."""
-    loaded = []
-    for seq, stored in enumerate(commit.events, commit.first):
-        if (seqs is not None and seq not in seqs) or (types is not None and stored["type"] not in types):
-            continue
-        if "timestamp" not in stored:
-            stored = {**stored, "timestamp": commit.at}
-        loaded.append(events.load(stored, commit.log, commit.session, seq))
-    return loaded
-
-
 async def append(
     tx: Transaction,
     space: str,
@@ -97,7 +86,7 @@ async def append(
     check_head(meta, expected_head)
     surface = await surface_of(tx, meta) if replaces(drafts) else None
     commit = await _admit(tx, meta, drafts, surface, key, digest)
-    await tx.insert_commit(commit)
+    await record(tx, meta, commit)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
     return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False)
 
@@ -153,6 +142,12 @@ def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
     for place, event in enumerate(admitted):
         surface.check_replace(event, place_of(event, f"events[{place}]"))
         surface.add(event)
+
+
+async def record(tx: Transaction, meta: SessionMeta, commit: Commit) -> None:
+    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before."""
+    await tx.insert_commit(commit)
+    await run_keeping.keep(tx, meta, commit)
 
 
 def build_commit(

@@ -6,9 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from storage import log, reading
+from storage import reading
 from storage.admission import step_mark, turn_mark
 from storage.card_marks import marked_cards
+from storage.commits import read_commit
 from storage.database import MAX_EVENTS, Commit, Database, Queries, Transaction
 from storage.events import Event, StepStart, TurnStart
 from storage.problem import Problem
@@ -174,7 +175,7 @@ def _read(commit: Commit, expected: int) -> list[Event]:
         count = len(commit.events)
         raise _Damaged(f"has a commit of {commit.first} to {commit.last} with {count} events in log {commit.log}")
     try:
-        return log.read_commit(commit)
+        return read_commit(commit)
     except ValidationError as error:
         raise _Damaged(f"has an event that can't be read in the commit at {expected} of log {commit.log}") from error
 

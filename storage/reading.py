@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import orjson
 
 from storage import errors
+from storage.commits import read_commit
 from storage.database import MAX_EVENTS, Commit, Queries
 from storage.events import Event
-from storage.log import read_commit
 from storage.session import Segment, SessionMeta
 from storage.state import Fold, LogState
 
@@ -138,7 +138,7 @@ async def read(
         while low < high and not budget.spent:
             commits = await _commits(queries, segment.log, low, high, newest_first, wanted, budget)
             for commit in commits:
-                taken = read_commit(commit, range(low, high), wanted)
+                taken = read_commit(commit, wanted, range(low, high))
                 for event in reversed(taken) if newest_first else taken:
                     if not budget.take(event, commit):
                         reached = event.seq + 1 if newest_first else event.seq
@@ -224,5 +224,5 @@ async def state_at(queries: Queries, meta: SessionMeta, seq: int) -> LogState:
     if commit.last == seq - 1:
         return commit.state
     before = await state_at(queries, meta, max(commit.first, segments[-1].start))
-    part = [event for event in read_commit(commit) if before.head <= event.seq < seq]
+    part = read_commit(commit, seqs=range(before.head, seq))
     return Fold(before).add_all(part).done()

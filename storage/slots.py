@@ -166,7 +166,7 @@ async def consume_insight(
     admission = Admission(meta.state, await visible_turns(tx, meta, [draft]), log.now())
     event = admission.admit(draft, "consumeInsight")
     commit = log.build_commit(meta, [event], admission, key, digest).model_copy(update={"insight": insight})
-    await tx.insert_commit(commit)
+    await log.record(tx, meta, commit)
     await _clear(tx, slots)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
     return Consumed(insight, commit, await tx.change_session(meta, changes, appended=True))

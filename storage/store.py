@@ -8,6 +8,7 @@ from storage.database import Database, Transaction
 from storage.feed import Feed
 from storage.forms import Forms
 from storage.message_views import MessageViews
+from storage.run_reading import RunViews
 from storage.scope import Direct, Scope, Within
 from storage.sessions import SessionStorage
 from storage.surfaces import Surfaces
@@ -27,6 +28,7 @@ class Unit:
         self.conversations = Conversations(scope)
         self.upkeep = Upkeep(scope, surfaces)
         self.forms = Forms(scope)
+        self.runs = RunViews(scope)
 
 
 class Store(Unit):

@@ -17,6 +17,7 @@ from storage.database import Commit
 from storage.events import Instant, Model
 from storage.session import SessionMeta, Slots
 from storage.topology import NodeDocument
+from storage.views.run_rows import RunRow
 
 Document = dict[str, Any]
 
@@ -26,6 +27,7 @@ MAX_EVENT_BYTES = 2 * 1024 * 1024
 and a document ends at 16 MiB."""
 
 SESSION_DATES = ("createdAt", "updatedAt", "lastEventAt")
+RUN_DATES = ("startedAt", "since", "endedAt", "updatedAt")
 SLOT_NAMES = ("systemPrompt", "insight", "memory")
 SPARSE = ("turns", "turnSeqs", "steps", "stepSeqs", "cards", "cardSeqs")
 DERIVED = {"label": "labelFold", "parent_id": "parentKey", "ancestors": "lineage", "refs": "refKeys"}
@@ -154,6 +156,26 @@ def decode_commit(document: Document) -> Commit:
         document["events"] = orjson.loads(document["events"])
     document["id"] = document.pop("_id")
     return Commit.model_validate(document)
+
+
+def run_key(space: str, session: str, turn: str) -> str:
+    """`<space>/<session>/<turn>`. No session's id holds a slash."""
+    return f"{key(space, session)}/{turn}"
+
+
+def encode_run(row: RunRow) -> Document:
+    """The document of a row of runs."""
+    document = _dump(row)
+    _to_dates(document, RUN_DATES)
+    document["_id"] = run_key(row.space, row.session_id, row.turn_id)
+    document["place"] = row.place
+    return document
+
+
+def decode_run(document: Document) -> RunRow:
+    """The row of a document, which is used up."""
+    _to_instants(document, RUN_DATES)
+    return RunRow.model_validate(document)
 
 
 def changed_fields(document: Document, model: Model, names: Mapping[str, Any]) -> tuple[Document, Document]:

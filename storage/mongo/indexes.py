@@ -39,6 +39,14 @@ INDEXES = {
         _index("cards", sparse=True),
     ],
     "forms": [_index("space")],
+    "runs": [
+        _index("space", "startedAt", "place"),
+        _index("space", "sessionId", "startedAt", "place"),
+        _index("space", "status", "startedAt", "place"),
+        _index("space", "agentNames", "startedAt", "place"),
+        _index("space", "toolNames", "startedAt", "place"),
+        _index("space", "feedback", "startedAt", "place", partialFilterExpression={"feedback": {"$exists": True}}),
+    ],
     "attempts": [_index("at", expireAfterSeconds=ATTEMPT_SECONDS)],
 }
 

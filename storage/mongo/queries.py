@@ -12,8 +12,10 @@ from storage.database import Commit, Head, Holders
 from storage.events import Instant
 from storage.mongo import codec, pages
 from storage.mongo.codec import Document, date, key
+from storage.run_selection import RunSelection
 from storage.session import Selection, SessionMeta, SessionOrder, Slots
 from storage.topology import NodeDocument
+from storage.views.run_rows import RunRow
 
 BATCH = 10_000
 """Documents of an answer, so that long ones need no second command; the database ends one at 16 MiB anyway."""
@@ -72,7 +74,7 @@ class MongoQueries:
                 async for document in found:
                     yield document
             return
-        for chunk in _chunks(wanted):
+        for chunk in chunks(wanted):
             where = {field: chunk[0] if len(chunk) == 1 else {"$in": chunk}}
             async with aclosing(_iterate(target.find(where, fields, session=self._session))) as found:
                 async for document in found:
@@ -265,6 +267,30 @@ class MongoQueries:
             found = [document async for document in self._matching("forms", "_id", [f"{space}/{id}" for id in ids])]
         return sorted(map(codec.decode_form, found), key=lambda form: form.form_id)
 
+    async def run_rows(self, space: str, session: str, turns: Collection[str] | None) -> dict[str, RunRow]:
+        if turns is None:
+            where = {"space": space, "sessionId": codec.possible(session)}
+            rows = [codec.decode_run(found) for found in await self._find("runs", where)]
+        else:
+            keys = [codec.run_key(space, session, turn) for turn in turns]
+            rows = [codec.decode_run(found) async for found in self._matching("runs", "_id", keys)]
+        return {row.turn_id: row for row in rows}
+
+    async def run_page(
+        self, space: str, selection: RunSelection, after: tuple[Instant, str] | None, limit: int
+    ) -> list[RunRow]:
+        stages: list[Document] = [{"$match": {"space": space, **_run_fields(selection)}}]
+        if after is not None:
+            earlier: list[Document] = [{"startedAt": {"$lt": date(after[0])}}]
+            tied = {"startedAt": date(after[0]), "place": {"$lt": after[1]}}
+            stages += [{"$match": {"startedAt": {"$lte": date(after[0])}}}, {"$match": {"$or": [*earlier, tied]}}]
+        stages += [{"$sort": {"startedAt": DESCENDING, "place": DESCENDING}}, {"$limit": limit}]
+        return [codec.decode_run(found) for found in await self._aggregate("runs", stages)]
+
+    async def run_sessions(self, space: str) -> set[str]:
+        stages = [{"$match": {"space": space}}, {"$group": {"_id": "$sessionId"}}]
+        return {row["_id"] for row in await self._aggregate("runs", stages)}
+
     async def holders(self, log: str) -> Holders:
         fields = {"_id": 0, "segments": {"$elemMatch": {"log": log}}}
         found = await self._find("sessions", {"segments.log": log}, fields)
@@ -282,7 +308,7 @@ class MongoQueries:
 
     async def all_spaces(self) -> list[str]:
         spaces = {"$group": {"_id": "$space"}}
-        found = [*await self._aggregate("sessions", [spaces]), *await self._aggregate("nodes", [spaces])]
+        found = [row for name in ("sessions", "nodes", "runs") for row in await self._aggregate(name, [spaces])]
         return sorted({row["_id"] for row in found})
 
     async def as_of(self) -> Instant:
@@ -318,7 +344,8 @@ def _only_under(root: str) -> list[Document]:
     return [{"$lookup": lookup}, {"$match": {"node.lineage": codec.possible(root)}}, {"$unset": "node"}]
 
 
-def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
+def chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Values in parts for one `$in` each."""
     for start in range(0, len(values), AT_ONCE):
         yield values[start : start + AT_ONCE]
 
@@ -339,3 +366,21 @@ def _conditions(selection: Selection) -> list[Document]:
         folded = {"$literal": selection.label_contains.casefold()}
         stages.append({"$match": {"$expr": {"$gte": [{"$indexOfCP": ["$labelFold", folded]}, 0]}}})
     return stages
+
+
+def _run_fields(selection: RunSelection) -> Document:
+    fields: Document = {
+        "sessionId": selection.session_id and codec.possible(selection.session_id),
+        "status": selection.status and selection.status.value,
+        "agentFlow": selection.agent_flow,
+        "agentNames": selection.agent_name,
+        "toolNames": selection.tool_name,
+        "feedback": selection.feedback,
+        "durationMs": None if selection.min_duration_ms is None else {"$gte": selection.min_duration_ms},
+    }
+    started: Document = {}
+    if selection.started_after is not None:
+        started["$gte"] = date(selection.started_after)
+    if selection.started_before is not None:
+        started["$lt"] = date(selection.started_before)
+    return {name: value for name, value in {**fields, "startedAt": started or None}.items() if value is not None}

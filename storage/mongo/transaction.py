@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from motor.motor_asyncio import AsyncIOMotorClientSession, AsyncIOMotorDatabase
-from pymongo import ReturnDocument, UpdateOne
+from pymongo import ReplaceOne, ReturnDocument, UpdateOne
 
 from storage import errors
 from storage.cards.definition import FormDefinition
@@ -12,9 +12,10 @@ from storage.database import PLACE, Commit, Wake
 from storage.events import Instant
 from storage.mongo import codec
 from storage.mongo.codec import Document, date, key
-from storage.mongo.queries import AT_ONCE, MongoQueries
+from storage.mongo.queries import AT_ONCE, MongoQueries, chunks
 from storage.session import SessionMeta, Slot, Slots
 from storage.topology import NodeDocument
+from storage.views.run_rows import RunRow
 
 WRITES_AT_ONCE = 1_000
 
@@ -39,7 +40,7 @@ class MongoTransaction(MongoQueries):
         self.commits_made: list[Commit] = []
         self.wrote = False
         self._now: Instant | None = None
-        self._pending: dict[str, list[UpdateOne]] = {}
+        self._pending: dict[str, list[UpdateOne | ReplaceOne[Document]]] = {}
 
     @property
     def evidence(self) -> tuple[str, str]:
@@ -160,6 +161,20 @@ class MongoTransaction(MongoQueries):
         )
         return codec.decode_form(found)
 
+    async def put_run_rows(self, rows: Sequence[RunRow]) -> None:
+        for row in rows:
+            document = codec.encode_run(row)
+            self._add("runs", ReplaceOne({"_id": document["_id"]}, document, upsert=True))
+
+    async def drop_run_rows(self, space: str, session: str, turns: Collection[str] | None) -> None:
+        await self._ready()
+        self.wrote = True
+        keys = [codec.run_key(space, session, turn) for turn in turns or ()]
+        everything: Document = {"space": space, "sessionId": codec.possible(session)}
+        conditions = [everything] if turns is None else [{"_id": {"$in": chunk}} for chunk in chunks(keys)]
+        for where in conditions:
+            await self._database["runs"].delete_many(where, session=self._session)
+
     async def delete(self, space: str, ids: Collection[str]) -> None:
         await self._ready()
         self.wrote = True
@@ -169,6 +184,7 @@ class MongoTransaction(MongoQueries):
                 where = {"_id": {"$in": keys[start : start + AT_ONCE]}}
                 await self._database[collection].delete_many(where, session=self._session)
         for id in ids:
+            await self.drop_run_rows(space, id, None)
             self._wake("session", space, id)
             self._wake("node", space, id)
 
@@ -201,7 +217,7 @@ class MongoTransaction(MongoQueries):
         self._now = int(time)
         return self._now
 
-    def _add(self, collection: str, write: UpdateOne) -> None:
+    def _add(self, collection: str, write: UpdateOne | ReplaceOne[Document]) -> None:
         self.wrote = True
         self._pending.setdefault(collection, []).append(write)
 

@@ -1,7 +1,7 @@
 """Reading documents of the file. Nothing here waits: a coroutine over these methods runs to its end at once."""
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -10,8 +10,11 @@ from storage import text
 from storage.cards.definition import FormDefinition
 from storage.database import Commit, Head, Holders
 from storage.events import WIRE_TYPES, Instant
+from storage.run_selection import RunSelection
 from storage.session import Selection, SessionMeta, SessionOrder, Slots
+from storage.sqlite import run_page
 from storage.topology import NodeDocument
+from storage.views.run_rows import RunRow
 
 SUBTREE = """
 WITH RECURSIVE subtree (id) AS (
@@ -20,7 +23,7 @@ WITH RECURSIVE subtree (id) AS (
 )
 """
 IN_IDS = "IN (SELECT value FROM json_each(:ids))"
-MARKS_AT_ONCE = 1_000
+AT_ONCE = 1_000
 
 
 HIDES = 1 << WIRE_TYPES.index("surface/hide")
@@ -38,6 +41,21 @@ def listed(ids: Iterable[str]) -> str:
     Left out are texts that can't be ids.
     """
     return orjson.dumps([id for id in ids if text.SESSION_ID.match(id)]).decode()
+
+
+def parts(texts: Collection[str]) -> Iterator[Sequence[str]]:
+    """Texts of any kind in parts that fit into a statement, each as a parameter of its own.
+
+    They may hold what writers call their turns, NUL included, and `json_each` reads no further than that.
+    """
+    listed = list(texts)
+    for start in range(0, len(listed), AT_ONCE):
+        yield listed[start : start + AT_ONCE]
+
+
+def places(part: Sequence[str]) -> str:
+    """The parameters of a part, for a statement."""
+    return ",".join("?" * len(part))
 
 
 class SqliteQueries:
@@ -191,20 +209,18 @@ class SqliteQueries:
         return None if found is None else Commit.model_validate_json(found)
 
     async def turn_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
-        return self._starts("turn", list(marks))
+        return self._starts("turn", marks)
 
     async def step_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
-        return self._starts("step", list(marks))
+        return self._starts("step", marks)
 
     async def card_seqs(self, marks: Collection[str]) -> list[tuple[str, int]]:
-        return self._starts("card", list(marks))
+        return self._starts("card", marks)
 
-    def _starts(self, kind: str, marks: Sequence[str]) -> list[tuple[str, int]]:
-        # Marks hold what writers call their turns, NUL included, and json_each reads no further than that.
+    def _starts(self, kind: str, marks: Collection[str]) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []
-        for start in range(0, len(marks), MARKS_AT_ONCE):
-            part = marks[start : start + MARKS_AT_ONCE]
-            sql = f"SELECT mark, seq FROM starts WHERE kind = ? AND mark IN ({','.join('?' * len(part))})"
+        for part in parts(marks):
+            sql = f"SELECT mark, seq FROM starts WHERE kind = ? AND mark IN ({places(part)})"
             found += self._connection.execute(sql, [kind, *part])
         return found
 
@@ -215,6 +231,26 @@ class SqliteQueries:
             sql = "SELECT doc FROM forms WHERE space = :space AND id = :form"
             rows = [row for form in sorted(ids) for row in self._rows(sql, space=space, form=form)]
         return [FormDefinition.model_validate_json(doc) for (doc,) in rows]
+
+    async def run_rows(self, space: str, session: str, turns: Collection[str] | None) -> dict[str, RunRow]:
+        sql = "SELECT doc FROM runs WHERE space = ? AND session = ?"
+        if turns is None:
+            return {row.turn_id: row for row in _runs(self._connection.execute(sql, (space, session)))}
+        found: dict[str, RunRow] = {}
+        for part in parts(turns):
+            rows = self._connection.execute(f"{sql} AND turn IN ({places(part)})", [space, session, *part])
+            found |= {row.turn_id: row for row in _runs(rows)}
+        return found
+
+    async def run_page(
+        self, space: str, selection: RunSelection, after: tuple[Instant, str] | None, limit: int
+    ) -> list[RunRow]:
+        return _runs(self._connection.execute(*run_page.page(space, selection, after, limit)))
+
+    async def run_sessions(self, space: str) -> set[str]:
+        return {
+            session for (session,) in self._rows("SELECT DISTINCT session FROM runs WHERE space = :space", space=space)
+        }
 
     async def holders(self, log: str) -> Holders:
         rows = self._rows("SELECT upto FROM segments WHERE log = :log", log=log).fetchall()
@@ -229,7 +265,12 @@ class SqliteQueries:
         return [log for (log,) in self._rows(sql)]
 
     async def all_spaces(self) -> list[str]:
-        return [space for (space,) in self._rows("SELECT DISTINCT space FROM sessions UNION SELECT space FROM nodes")]
+        return [
+            space
+            for (space,) in self._rows(
+                "SELECT DISTINCT space FROM sessions UNION SELECT space FROM nodes UNION SELECT space FROM runs"
+            )
+        ]
 
     async def as_of(self) -> Instant:
         clock: int = self._rows("SELECT value FROM meta WHERE name = 'clock'").fetchone()[0]
@@ -238,6 +279,10 @@ class SqliteQueries:
 
 def _nodes(rows: Iterable[tuple[str]]) -> list[NodeDocument]:
     return [NodeDocument.model_validate_json(doc) for (doc,) in rows]
+
+
+def _runs(rows: Iterable[tuple[str]]) -> list[RunRow]:
+    return [RunRow.model_validate_json(doc) for (doc,) in rows]
 
 
 def _bounded(rows: Iterable[tuple[str]], max_bytes: int | None) -> list[Slots]:

@@ -62,6 +62,22 @@ CREATE UNIQUE INDEX slots_id ON slots (space, id);
 CREATE INDEX slots_created ON slots (space, created_at, id);
 
 CREATE TABLE forms (space TEXT, id TEXT, doc TEXT NOT NULL, PRIMARY KEY (space, id)) WITHOUT ROWID;
+CREATE TABLE runs (
+    key INTEGER PRIMARY KEY, space TEXT NOT NULL, session TEXT NOT NULL, turn TEXT NOT NULL,
+    started_at INTEGER NOT NULL, place TEXT NOT NULL, status TEXT NOT NULL, agent_flow TEXT, feedback TEXT,
+    duration_ms REAL, doc TEXT NOT NULL
+);
+CREATE UNIQUE INDEX runs_turn ON runs (space, session, turn);
+CREATE INDEX runs_started ON runs (space, started_at, place);
+CREATE INDEX runs_session ON runs (space, session, started_at, place);
+CREATE INDEX runs_status ON runs (space, status, started_at, place);
+CREATE INDEX runs_feedback ON runs (space, feedback, started_at, place) WHERE feedback IS NOT NULL;
+
+CREATE TABLE run_names (
+    space TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, started_at INTEGER NOT NULL, place TEXT NOT NULL,
+    run INTEGER NOT NULL, PRIMARY KEY (space, kind, name, started_at, place, run)
+) WITHOUT ROWID;
+CREATE INDEX run_names_run ON run_names (run);
 
 CREATE TABLE changes (
     number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, space TEXT NOT NULL, id TEXT NOT NULL,
@@ -102,6 +118,11 @@ END;
 def prepare(connection: sqlite3.Connection, path: str) -> None:
     """Makes the tables in a new file. Raises StartupError for a file of another version or of another program."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if 0 < version < VERSION:
+        raise errors.StartupError(
+            f"{path} was written by an earlier pre-release of Sapwood (schema version {version}, this one knows "
+            f"{VERSION}): export its sessions with that one, and import them here into another folder"
+        )
     if version > VERSION:
         raise errors.StartupError(
             f"{path} was written by a newer Sapwood (schema version {version}, this one knows {VERSION}): "

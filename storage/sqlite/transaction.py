@@ -9,8 +9,9 @@ from storage.cards.definition import FormDefinition
 from storage.database import PLACE, Commit, Wake
 from storage.events import Instant, Model
 from storage.session import SessionMeta, Slot, Slots
-from storage.sqlite.queries import SqliteQueries, mask
+from storage.sqlite.queries import SqliteQueries, mask, parts, places
 from storage.topology import NodeDocument
+from storage.views.run_rows import RunRow
 
 
 def document(model: Model) -> str:
@@ -159,6 +160,32 @@ class SqliteTransaction(SqliteQueries):
         self._write(sql, space=form.space, form=form.form_id, doc=document(written))
         return written
 
+    async def put_run_rows(self, rows: Sequence[RunRow]) -> None:
+        for row in rows:
+            cursor = self._write(
+                """INSERT INTO runs (space, session, turn, started_at, place, status, agent_flow, feedback, duration_ms,
+                doc) VALUES (:space, :session, :turn, :started_at, :place, :status, :agent_flow, :feedback,
+                :duration_ms, :doc) ON CONFLICT DO UPDATE SET status = :status, agent_flow = :agent_flow,
+                feedback = :feedback, duration_ms = :duration_ms, doc = :doc RETURNING key""",
+                **_run_columns(row),
+            )
+            [key] = cursor.fetchone()
+            named = [("agent", name) for name in row.agent_names] + [("tool", name) for name in row.tool_names]
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO run_names VALUES (?, ?, ?, ?, ?, ?)",
+                [(row.space, kind, name, row.started_at, row.place, key) for kind, name in named],
+            )
+
+    async def drop_run_rows(self, space: str, session: str, turns: Collection[str] | None) -> None:
+        self.written = True
+        for part in [()] if turns is None else parts(turns):
+            where = "space = ? AND session = ?" + (f" AND turn IN ({places(part)})" if part else "")
+            for sql in (
+                f"DELETE FROM run_names WHERE run IN (SELECT key FROM runs WHERE {where})",
+                f"DELETE FROM runs WHERE {where}",
+            ):
+                self._connection.execute(sql, [space, session, *part])
+
     async def delete(self, space: str, ids: Collection[str]) -> None:
         for id in ids:
             self._write(
@@ -167,6 +194,7 @@ class SqliteTransaction(SqliteQueries):
                 id=id,
             )
             self._write("DELETE FROM refs WHERE space = :space AND source = :id", space=space, id=id)
+            await self.drop_run_rows(space, id, None)
             for table in ("sessions", "nodes", "slots"):
                 self._write(f"DELETE FROM {table} WHERE space = :space AND id = :id", space=space, id=id)
             self.changed[space, id] = None
@@ -195,6 +223,21 @@ def _session_columns(meta: SessionMeta) -> dict[str, Any]:
         "label": meta.label.casefold(),
         "head": meta.head,
         "doc": document(meta),
+    }
+
+
+def _run_columns(row: RunRow) -> dict[str, Any]:
+    return {
+        "space": row.space,
+        "session": row.session_id,
+        "turn": row.turn_id,
+        "started_at": row.started_at,
+        "place": row.place,
+        "status": row.status.value,
+        "agent_flow": row.agent_flow,
+        "feedback": row.feedback,
+        "duration_ms": row.duration_ms,
+        "doc": document(row),
     }
 
 

@@ -31,14 +31,17 @@ MAX_TEXT = 4_000
 """Code points of a text in a row. A longer one is cut, and its field named in `cut`: the whole is in the log."""
 MAX_NAMES = 200
 """Agent names, and tool names, in a row: the first ones that differ."""
+BEGUN_TYPES = frozenset({"turn/start", "turn/end", "step/start", "user/message", "run/feedback"})
+"""Types of the inherited events that tell how a turn stood when the session began."""
 
 
 class RunRow(Model):
     """A turn in the own log of one session. Times in ms since 1970.
 
-    `since` is the time of the first own event, None for a row that has none yet and is not stored. `duration_ms`
-    counts from there to the turn's end, if that is an own event too. `cut` names the fields (as in documents) whose
-    text is longer than a row keeps; a self-evaluation that is too long is left out whole.
+    `since` is the time of the first own event, None for a row that has none yet and is not stored. `updated_at` is
+    that of `runs.Run`. `duration_ms` counts from `since` to the turn's end, if that is an own event too. `cut` names
+    the fields (as in documents) whose text is longer than a row keeps; a self-evaluation that is too long is left out
+    whole.
     """
 
     space: str
@@ -98,14 +101,15 @@ def touched(events: Iterable[Event], meta: SessionMeta) -> set[str]:
     return named - started
 
 
-def begun(events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
+def begun(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
     """What inherited events tell of their turns: rows without own events, by turn, to apply own events to.
 
     Needed for a turn that has no row yet and was started in an inherited event, which happens once per session and
     torn turn. To give are the visible log's events from its turn/start to the session's own start: those of the turn
-    alone or with others among them, without or with chunks.
+    alone or with others among them, of the types `BEGUN_TYPES` or of all; in parts too, with the `rows` of the parts
+    before. When they were updated need not be right, as the first own event sets it.
     """
-    return _fold({}, (event for event in events if event.seq < meta.own_start), meta)
+    return {**rows, **_fold(rows, (event for event in events if event.seq < meta.own_start), meta)}
 
 
 def apply(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
@@ -156,9 +160,10 @@ def _started(event: TurnStart, meta: SessionMeta) -> RunRow:
 def _changes(row: RunRow, event: Event, own: bool) -> dict[str, Any]:
     at = time_of(event)
     changes: dict[str, Any] = {}
-    if own and row.since is None:
+    first = own and row.since is None
+    if first:
         changes["since"] = at
-    if not isinstance(event, AssistantChunk):
+    if first or not isinstance(event, AssistantChunk):
         changes["updated_at"] = at
     match event:
         case TurnEnd() if row.ended_at is None:

@@ -52,8 +52,9 @@ class Step:
 class Run:
     """One turn as seen from one session: the whole of it, inherited events included. Times in ms since 1970.
 
-    `updated_at` is the time of its newest event, chunks of streamed answers aside. `inherited`: none of its events is
-    the session's own. `tool_invocations` are in call order, those outside any step included.
+    `updated_at` is the time of its newest event, chunks of streamed answers aside, unless one is the first of its
+    events that are the session's own. `inherited`: none of its events is the session's own. `tool_invocations` are in
+    call order, those outside any step included.
     """
 
     session_id: str
@@ -94,12 +95,13 @@ class Runs:
     """Folds events, in seq order, into the runs of a session whose own events begin at seq `own_start`.
 
     A fold that begins at a turn/start in the middle of a log finds the same runs of the turns that start from there
-    on; the older ones are left out.
+    on; the older ones are left out. Turns that start at seq `stop` or later are left out too.
     """
 
-    def __init__(self, session_id: str, own_start: int = 0) -> None:
+    def __init__(self, session_id: str, own_start: int = 0, stop: int | None = None) -> None:
         self._session_id = session_id
         self._own_start = own_start
+        self._stop = stop
         self._turns: dict[str, _Turn] = {}
         self._unanswered: Unanswered[tuple[_Turn, int] | None] = Unanswered()
 
@@ -107,10 +109,11 @@ class Runs:
         """Folds one more event."""
         if isinstance(event, TurnStart):
             self._unanswered.turn_started()
-            self._turns.setdefault(event.turn_id or "", _Turn(event))
+            if self._stop is None or event.seq < self._stop:
+                self._turns.setdefault(event.turn_id or "", _Turn(event))
         turn = self._turns.get(event.turn_id or "")
         if turn is not None:
-            turn.add(event)
+            turn.add(event, own_start=self._own_start)
         match event:
             case ToolCall():
                 self._unanswered.add(event.call_id, None if turn is None else turn.call(event))
@@ -126,6 +129,16 @@ class Runs:
         for event in events:
             self.add(event)
         return self
+
+    @property
+    def open(self) -> bool:
+        """Whether one of the turns has not ended."""
+        return any(turn.end is None for turn in self._turns.values())
+
+    @property
+    def waiting(self) -> bool:
+        """Whether one of their tool invocations has no result."""
+        return any(each.success is None for turn in self._turns.values() for each in turn.invocations)
 
     def done(self) -> list[Run]:
         """The runs after the events folded so far, in the order in which their turns started."""
@@ -153,10 +166,10 @@ class _Turn:
     per_agent: Counter[str | None] = field(default_factory=Counter)
     invocations: list[ToolInvocation] = field(default_factory=list)
 
-    def add(self, event: Event) -> None:
-        self.last_seq = event.seq
-        if not isinstance(event, AssistantChunk):
+    def add(self, event: Event, own_start: int) -> None:
+        if not isinstance(event, AssistantChunk) or self.last_seq < own_start <= event.seq:
             self.updated_at = time_of(event)
+        self.last_seq = event.seq
         match event:
             case TurnEnd() if self.end is None:
                 self.end, self.status = event, event.status

@@ -12,6 +12,7 @@ from pymongo.errors import PyMongoError
 
 from storage import errors
 from storage.mongo.client import open_url
+from storage.mongo.indexes import VERSION
 from tests.conftest import _free_port
 
 StartServer = Callable[..., str]
@@ -96,8 +97,15 @@ async def test_a_malformed_url(url: str) -> None:
 async def test_documents_of_a_newer_version(mongodb_database: str) -> None:
     await (await open_url(mongodb_database)).close()
     with pymongo.MongoClient(mongodb_database) as client:
-        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": 2}})
+        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": VERSION + 1}})
     assert "newer Sapwood" in await refusal(mongodb_database)
+
+
+async def test_documents_of_a_pre_release(mongodb_database: str) -> None:
+    await (await open_url(mongodb_database)).close()
+    with pymongo.MongoClient(mongodb_database) as client:
+        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})
+    assert "was written by an earlier pre-release" in await refusal(mongodb_database)
 
 
 async def test_the_name_tells_no_credentials(mongodb_database: str) -> None:

@@ -22,45 +22,6 @@ from schema import build
 CONTRACT = Path(__file__).parent.parent / "schema" / "contract.graphql"
 COMMITTED = Path(build.__file__).with_name("schema.graphql")
 
-WITH_THE_VIEWS = {
-    "Session": {"surface", "context", "records", "conversation", "prompt", "runs"},
-    "Query": {"runs", "run", "exportSession", "formDefinition", "formDefinitions"},
-    "Mutation": {
-        "trimRecords",
-        "removeLastEntry",
-        "clearConversation",
-        "repairSession",
-        "setRunFeedback",
-        "putFormDefinition",
-        "importSession",
-    },
-}
-"""Fields that come with the views."""
-TYPES_OF_THE_VIEWS = {
-    "CardEntry",
-    "ConversationEntry",
-    "ConversationPage",
-    "ExportFormat",
-    "FormDefinition",
-    "FormDefinitionPayload",
-    "ImportPayload",
-    "Message",
-    "MessageToolCall",
-    "PlaceholderEntry",
-    "PromptContext",
-    "Role",
-    "Run",
-    "RunConnection",
-    "RunEdge",
-    "RunPayload",
-    "Step",
-    "Surface",
-    "TextEntry",
-    "ToolEntry",
-    "ToolInvocation",
-}
-"""Types that only those fields use."""
-
 
 @pytest.fixture(scope="module")
 def contract() -> GraphQLSchema:
@@ -110,11 +71,7 @@ def test_each_type_is_as_in_the_contract(contract: GraphQLSchema, built: GraphQL
     promised, found = shapes(contract), shapes(built)
     wrong = []
     for name, parts in promised.items():
-        if name in TYPES_OF_THE_VIEWS and name not in found:
-            continue
         for part in parts.keys() | found.get(name, {}).keys():
-            if part in WITH_THE_VIEWS.get(name, ()) and part not in found[name]:
-                continue
             want, have = parts.get(part), found.get(name, {}).get(part)
             if want != have:
                 wrong.append(f"{name}.{part}: the contract says {want}, built is {have}")
@@ -128,52 +85,6 @@ def test_no_type_is_added(contract: GraphQLSchema, built: GraphQLSchema) -> None
 def test_the_operations_have_the_names_of_the_contract(built: GraphQLSchema) -> None:
     roots = (built.query_type, built.mutation_type, built.subscription_type)
     assert [root.name for root in roots if root] == ["Query", "Mutation", "Subscription"]
-
-
-def test_what_comes_with_the_views_is_in_the_contract_and_comes_whole(
-    contract: GraphQLSchema, built: GraphQLSchema
-) -> None:
-    promised, found = shapes(contract), shapes(built)
-    views = TYPES_OF_THE_VIEWS | {f"{name}.{field}" for name, fields in WITH_THE_VIEWS.items() for field in fields}
-    assert views <= promised.keys() | {f"{name}.{part}" for name, parts in promised.items() for part in parts}
-    there = views & (found.keys() | {f"{name}.{part}" for name, parts in found.items() for part in parts})
-    assert there in (set(), views), f"half-built: {sorted(there)}; missing: {sorted(views - there)}"
-
-
-def test_the_types_of_the_views_are_used_by_the_views_alone(contract: GraphQLSchema) -> None:
-    reached: set[str] = set()
-    waiting = ["Query", "Mutation", "Subscription", *(member.name for member in _members(contract, "SessionEvent"))]
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting += _uses(contract.type_map[name], WITH_THE_VIEWS.get(name, set()))
-    there = {name for name in contract.type_map if not name.startswith("__")}
-    assert there - reached == TYPES_OF_THE_VIEWS
-
-
-def _members(schema: GraphQLSchema, name: str) -> list[GraphQLObjectType]:
-    interface = schema.type_map[name]
-    assert isinstance(interface, GraphQLInterfaceType)
-    return list(schema.get_implementations(interface).objects)
-
-
-def _uses(kind: GraphQLNamedType, left_out: set[str]) -> list[str]:
-    """The types that a type's fields and arguments name."""
-    if isinstance(kind, GraphQLUnionType):
-        return [member.name for member in kind.types]
-    names = []
-    for field_name, field in getattr(kind, "fields", {}).items():
-        if field_name not in left_out:
-            names += [_bare(field.type), *(_bare(given.type) for given in getattr(field, "args", {}).values())]
-    return names
-
-
-def _bare(kind: Any) -> str:
-    while hasattr(kind, "of_type"):
-        kind = kind.of_type
-    name: str = kind.name
-    return name
 
 
 def test_the_committed_sdl_is_the_one_built() -> None:

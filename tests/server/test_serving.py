@@ -130,14 +130,17 @@ def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path, command: l
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "told"), [(99, "a newer Sapwood (schema version 99"), (1, "an earlier pre-release of Sapwood")]
+)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_a_file_of_a_newer_version_is_told(tmp_path: Path, command: list[str]) -> None:
+def test_a_file_of_another_version_is_told(tmp_path: Path, command: list[str], version: int, told: str) -> None:
     (tmp_path / "data").mkdir()
     with closing(sqlite3.connect(tmp_path / "data" / FILE)) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute(f"PRAGMA user_version = {version}")
     done = run(*command, "--data-dir", "data", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "was written by a newer Sapwood (schema version 99" in done.stderr
+    assert f"was written by {told}" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -39,7 +39,7 @@ def append(rows: dict[str, RunRow], events: Sequence[Event], visible: Sequence[E
     missing = named - found.keys()
     if missing and meta.own_start:
         of_missing = [event for event in visible if event.seq < meta.own_start and event.turn_id in missing]
-        found |= begun(of_missing, meta)
+        found |= begun({}, of_missing, meta)
     rows |= apply(found, events, meta)
 
 
@@ -140,7 +140,7 @@ def test_a_chunk_that_continues_a_torn_turn_makes_its_row() -> None:
     assert touched(events[2:], meta) == {"a"}
     rows: dict[str, RunRow] = {}
     append(rows, events[2:], events, meta)
-    assert (rows["a"].status, rows["a"].since, rows["a"].updated_at) == (RunStatus.RUNNING, 2_000, 1_000)
+    assert (rows["a"].status, rows["a"].since, rows["a"].updated_at) == (RunStatus.RUNNING, 2_000, 2_000)
 
 
 def test_long_texts_are_cut_and_named() -> None:
