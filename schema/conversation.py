@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from storage.conversation_reading import ConversationPage as Page
 from storage.views import conversation, conversation_entry
 from storage.views.conversation_entry import Entry
 from storage.views.message import Role
+
+logger = logging.getLogger("sapwood.cards")
 
 
 @strawberry.interface
@@ -72,9 +75,12 @@ class ConversationPage:
     head: int
 
     @classmethod
-    async def load(cls, info: Info, page: Page) -> ConversationPage:
-        """A page whose forms are degraded where their definition is not there."""
+    async def load(cls, info: Info, session_id: str, page: Page) -> ConversationPage:
+        """A page whose forms are degraded where their definition is not there. Cards that can't be read are logged."""
         entries = await with_forms(info, page.entries)
+        for entry in entries:
+            if isinstance(entry, conversation_entry.PlaceholderEntry):
+                logger.warning("session %s, event %d: %s: %s", session_id, entry.seq, entry.text, entry.reason)
         return cls(
             entries=[from_domain(entry) for entry in entries],
             next_seq=page.next_seq,

@@ -158,7 +158,7 @@ class Session:
             last=given(last),
             include_system=include_system,
         )
-        return await ConversationPage.load(info, page)
+        return await ConversationPage.load(info, self.id, page)
 
     @strawberry.field(
         description="Text history for a model that takes no cards: a card becomes one short placeholder line."
