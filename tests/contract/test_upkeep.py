@@ -55,7 +55,7 @@ async def test_what_is_refused_writes_nothing(store: Store, operation: Operation
     await create(store, "a")
     await append(store, "a", TURN, user("q"), call("x"))
     before, log = await session(store, "a"), await whole_log(store, "a")
-    with pytest.raises(errors.Conflict, match="^expectedHead: the log's head is 3, not 2$") as stale:
+    with pytest.raises(errors.Conflict, match=r"^expectedHead: the log's head is 3, not 2$") as stale:
         await operation(store, 2)
     assert stale.value.details == {"head": 3}
     assert (await session(store, "a"), await whole_log(store, "a")) == (before, log)
@@ -111,7 +111,7 @@ async def test_a_trim_to_fewer_than_none_is_refused(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(1))
     before = await session(store, "a")
-    with pytest.raises(errors.BadInput, match="^keepRecent: must not be negative, is -1$"):
+    with pytest.raises(errors.BadInput, match=r"^keepRecent: must not be negative, is -1$"):
         await store.upkeep.trim(SPACE, "a", -1)
     assert await session(store, "a") == before
 
