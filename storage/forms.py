@@ -17,9 +17,11 @@ class Forms:
         self._scope = scope
 
     async def get(self, space: str, ids: Collection[str]) -> dict[str, FormDefinition]:
-        """Those that are there, by form id."""
-        found = await self._scope.read(lambda queries: queries.forms(space, ids))
-        return {form.form_id: form for form in found}
+        """Those that are there, by form id as it was asked for."""
+        stored = {id: text.clean(id) for id in ids}
+        found = await self._scope.read(lambda queries: queries.forms(space, set(stored.values())))
+        by_id = {form.form_id: form for form in found}
+        return {id: by_id[clean] for id, clean in stored.items() if clean in by_id}
 
     async def all(self, space: str) -> list[FormDefinition]:
         """All of the space, by form id."""

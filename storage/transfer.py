@@ -4,12 +4,13 @@ import asyncio
 from dataclasses import replace
 from enum import StrEnum
 
-from storage import errors, formats
+from storage import errors, formats, text
 from storage.exporting import export_lines
 from storage.formats import jsonl, openai, session_yaml
 from storage.formats.session_yaml import SessionFile
 from storage.importing import Imported, import_reading
 from storage.session import SessionMeta
+from storage.sessions import check_label
 from storage.store import Store
 
 NAME = "document"
@@ -70,7 +71,8 @@ async def import_document(
 
     Raises BadInput, naming place and rule, for what is no such document; DuplicateId, NotFound (the parent).
     """
-    (reading,) = await asyncio.to_thread(formats.read, [(NAME, document)], _FORMATS[format])
+    label = None if label is None else check_label(label)
+    (reading,) = await asyncio.to_thread(formats.read, [(NAME, text.clean(document))], _FORMATS[format])
     if id is not None or label is not None:
         if len(reading.sessions) != 1:
             raise errors.BadInput(

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from storage import conversation_reading, errors, log, reading
+from storage import conversation_reading, errors, log, reading, text
 from storage.database import MAX_EVENTS, Queries, Transaction
 from storage.events import (
     Event,
@@ -92,9 +92,10 @@ class Upkeep:
         self, space: str, id: str, turn_id: str, feedback: str | None, self_evaluation: JsonText | None
     ) -> Kept:
         """Records feedback on a turn, also after its end. Raises BadInput for a turn that was never started."""
+        turn = text.identifier(turn_id, "turnId")
 
         async def drafts(_: Transaction, __: SessionMeta) -> Sequence[Event]:
-            return [RunFeedback(turn_id=turn_id, feedback=feedback, self_evaluation=self_evaluation)]
+            return [RunFeedback(turn_id=turn, feedback=feedback, self_evaluation=self_evaluation)]
 
         if feedback is None and self_evaluation is None:
             raise errors.BadInput("setRunFeedback: give feedback or selfEvaluation")

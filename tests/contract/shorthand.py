@@ -27,6 +27,7 @@ from storage.slots import InsightMode, SlotWrite, Written
 from storage.store import Store
 from storage.topology import TopologyNode
 from storage.tree import Forest
+from storage.views.surface import Surface
 
 T = TypeVar("T")
 
@@ -108,6 +109,10 @@ async def whole_log(store: Store, id: str) -> list[Event]:
         assert found.events, f"the log of {id} ends at {len(events)}, its head is {meta.head}"
         events += found.events
     return events
+
+
+async def surface(store: Store, id: str, at_seq: int | None = None) -> Surface:
+    return await store.views.surface(await session(store, id), at_seq)
 
 
 def user(content: str, **given: Any) -> UserMessage:

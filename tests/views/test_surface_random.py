@@ -104,9 +104,8 @@ def placed(drawn: Sequence[Event]) -> list[Event]:
     return log
 
 
-LOGS = st.lists(
-    st.booleans().flatmap(lambda usual: CALLS_AND_ANSWERS if usual else OTHERS), min_size=15, max_size=40
-).map(placed)
+DRAWN = st.lists(st.booleans().flatmap(lambda usual: CALLS_AND_ANSWERS if usual else OTHERS), min_size=15, max_size=40)
+LOGS = DRAWN.map(placed)
 EXAMPLES = settings(max_examples=150, deadline=None)
 
 

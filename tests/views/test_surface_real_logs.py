@@ -6,32 +6,16 @@ from collections.abc import Iterator, Sequence
 import orjson
 import pytest
 
-from storage.events import AssistantChunk, Event
+from storage.events import Event
 from storage.views.message import Role
 from storage.views.records import records
 from storage.views.surface import Surface
 from storage.views.trim import hides_for_trim
-from tests.formats.logs import ALL, DATA, DEEPSEEK, OASST, TAU_BENCH, read_log
+from tests.formats.logs import ALL, DATA, DEEPSEEK, OASST, TAU_BENCH
 
-from .surface_logs import numbered, seqs, shown
+from .real_logs import cuts, logs
+from .surface_logs import seqs, shown
 from .validity import check, problems
-
-
-def logs(name: str) -> list[list[Event]]:
-    """The visible logs of a file's sessions, what forks inherit included."""
-    visible: dict[str, list[Event]] = {}
-    for session in read_log(name).sessions:
-        inherited = visible[session.source][: session.at_seq] if session.source is not None else []
-        visible[session.key] = numbered([*inherited, *session.events])
-    return list(visible.values())
-
-
-def cuts(log: Sequence[Event]) -> list[int]:
-    """Where windows begin and end: everywhere but inside a run of chunks, where only the text differs."""
-    inside = {
-        seq for seq in range(2, len(log)) if all(isinstance(event, AssistantChunk) for event in log[seq - 2 : seq + 1])
-    }
-    return [seq for seq in range(len(log) + 1) if seq not in inside]
 
 
 def folds(log: Sequence[Event]) -> Iterator[Surface]:

@@ -1,0 +1,230 @@
+"""Surfaces out of a store: read bit by bit or at once, of a session or of a fork at any cut, kept or not."""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage import errors, surfaces
+from storage.events import AssistantChunk, ChunkKind, Event
+from storage.lifecycle import Fork, NewSession
+from storage.scope import Direct
+from storage.store import Store, Unit
+from storage.surfaces import Surfaces
+from storage.views.surface import Surface
+from tests.conftest import OpenStore
+from tests.views.admitted_logs import ADMITTED
+from tests.views.surface_logs import assistant, call, chunk, result, seqs, shown, user
+from tests.views.validity import check
+
+from .shorthand import SPACE, append, conversation, create, fork, session, surface, texts, whole_log
+
+SMALL = 600
+"""Bytes of events kept: a handful."""
+
+
+def told(found: Surface) -> tuple[object, ...]:
+    """All that a surface says."""
+    return found.head, found.messages(), found.openai_text(), found.delivered()
+
+
+async def uncached(store: Store, id: str, at_seq: int | None = None, kept_bytes: int = 0) -> Surface:
+    """The surface as a process reads it that has kept nothing."""
+    meta = await session(store, id)
+    return await store.database.read(
+        lambda queries: Surfaces(kept_bytes).read(queries, meta, at_seq, keep=bool(kept_bytes))
+    )
+
+
+class Play:
+    """A log that is written to a session in parts, and read after each."""
+
+    def __init__(self, store: Store, id: str) -> None:
+        self.store = store
+        self.id = id
+        self.little = Unit(Direct(store.database), Surfaces(SMALL))
+
+    async def write(self, log: Sequence[Event], sizes: Sequence[int]) -> None:
+        await create(self.store, self.id)
+        done = 0
+        for size in itertools.chain(sizes, itertools.repeat(len(log))):
+            part = log[done : done + size]
+            if not part:
+                return
+            await append(self.store, self.id, *part)
+            done += len(part)
+            await self.compare(self.id)
+
+    async def compare(self, id: str, at_seq: int | None = None) -> None:
+        """What was kept, a little of it, or nothing of it gives the same as folding the log's events at once."""
+        meta = await session(self.store, id)
+        events = await whole_log(self.store, id)
+        expected = Surface().add_all(events[:at_seq])
+        expected.head = meta.head if at_seq is None else at_seq
+        readings = (
+            await surface(self.store, id, at_seq),
+            await self.little.views.surface(meta, at_seq),
+            await uncached(self.store, id, at_seq),
+        )
+        for found in readings:
+            assert told(found) == told(expected)
+            check(found)
+
+    async def compare_fork(self, at_seq: int, more: Sequence[Event]) -> None:
+        """A view at a seq is the view of a fork there; what either goes on with shows in neither other."""
+        made = await self.store.tree.fork(SPACE, Fork(source_id=self.id, at_seq=at_seq, id=f"{self.id}-{at_seq}"))
+        before = told(await surface(self.store, self.id))
+        assert told(await surface(self.store, made.id)) == told(await surface(self.store, self.id, at_seq))
+        await append(self.store, made.id, *more)
+        await self.compare(made.id)
+        await self.compare(made.id, at_seq)
+        assert told(await surface(self.store, self.id)) == before
+
+
+MORE = (user("more"), call("A"), result("A"), chunk("part"))
+
+
+def test_a_surface_is_the_same_however_it_is_read(opening: OpenStore) -> None:
+    with asyncio.Runner() as runner:
+        store = runner.run(opening())
+        names = (f"s{n}" for n in itertools.count())
+
+        @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+        @given(
+            ADMITTED,
+            st.lists(st.integers(1, 9), max_size=12),
+            st.lists(st.floats(0, 1), min_size=2, max_size=2, unique=True),
+        )
+        def check_one(log: list[Event], sizes: list[int], cuts: list[float]) -> None:
+            async def play() -> None:
+                playing = Play(store, next(names))
+                await playing.write(log, sizes)
+                for at_seq in sorted({round(cut * len(log)) for cut in cuts}):
+                    await playing.compare(playing.id, at_seq)
+                    await playing.compare_fork(at_seq, MORE)
+
+            runner.run(play())
+
+        try:
+            check_one()
+        finally:
+            runner.run(store.close())
+
+
+async def test_every_cut_equals_the_fork_at_it(store: Store) -> None:
+    """Also through a fork of the fork, inside turns, groups and commits."""
+    playing = Play(store, "a")
+    await playing.write([*conversation(1), *MORE, assistant("whole"), user("all", 8, 12)], [3, 1, 7])
+    await fork(store, "a", id="b", at_seq=9)
+    await append(store, "b", *conversation(2)[8:], user("sum", 8, 8))
+    head = (await session(store, "b")).head
+    for at_seq in range(head + 1):
+        await fork(store, "b", id=f"c{at_seq}", at_seq=at_seq)
+        assert told(await surface(store, f"c{at_seq}")) == told(await surface(store, "b", at_seq))
+        await playing.compare("b", at_seq)
+
+
+async def test_a_seq_that_is_none_is_refused(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", *texts(2))
+    for wrong in (-1, 3):
+        with pytest.raises(errors.BadInput, match=f"^atSeq: must be 0 to the head 2, is {wrong}$"):
+            await surface(store, "a", wrong)
+    assert told(await surface(store, "a", 0)) == told(Surface())
+    assert (await surface(store, "a", 2)).head == 2
+
+
+async def test_a_session_made_anew_under_the_same_id_has_its_own_surface(store: Store, open_store: OpenStore) -> None:
+    other = await open_store()
+    await create(store, "a")
+    await append(store, "a", *texts(3))
+    assert [len((await surface(each, "a")).messages()) for each in (store, other)] == [3, 3]
+    await store.tree.delete(SPACE, "a")
+    await create(store, "a")
+    assert [(await surface(each, "a")).messages() for each in (store, other)] == [[], []]
+    await append(store, "a", *(user(f"new {n}") for n in range(5)))
+    for each in (store, other):
+        assert shown(await surface(each, "a")) == [("user", f"new {n}") for n in range(5)]
+        assert shown(await surface(each, "a", 3)) == [("user", f"new {n}") for n in range(3)]
+
+
+async def test_equal_ids_in_two_spaces_have_their_own_surfaces(store: Store) -> None:
+    for space in ("one", "two"):
+        await store.tree.create(space, NewSession(id="a"))
+        await store.sessions.append(space, "a", [user(space)])
+    for space in ("one", "two", "one"):
+        meta = await store.sessions.get(space, "a")
+        assert meta is not None
+        assert shown(await store.views.surface(meta)) == [("user", space)]
+
+
+async def test_what_a_transaction_takes_back_is_never_kept(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", *texts(2))
+
+    async def work(unit: Unit) -> None:
+        await unit.sessions.append(SPACE, "a", [user("never"), user("was", 0, 1)])
+        meta = await unit.sessions.get(SPACE, "a")
+        assert meta is not None
+        assert shown(await unit.views.surface(meta)) == [("user", "was"), ("user", "never")]
+        raise errors.BadInput("on second thoughts")
+
+    with pytest.raises(errors.BadInput, match="on second thoughts"):
+        await store.transaction(work)
+    await append(store, "a", user("instead"), user("is", 1, 2))
+    assert shown(await surface(store, "a")) == [("user", "message 0"), ("user", "is")]
+
+
+async def test_a_view_of_an_older_head_stays_what_it_was(store: Store) -> None:
+    """A session's meta that was read before an append: its surface is of then, also once a longer one is kept."""
+    await create(store, "a")
+    await append(store, "a", user("q"), call("x"))
+    old = await session(store, "a")
+    early = await store.views.surface(old)
+    before = told(early)
+    await append(store, "a", result("x"), user("again", 0, 0), chunk("part"))
+    late = told(await surface(store, "a"))
+    assert told(early) == told(await store.views.surface(old)) == before
+    assert told(await surface(store, "a")) == late
+
+
+async def test_many_readers_at_once_all_get_what_is_there(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", *conversation(4))
+    heads = [0, 5, 9, 17, 32, None] * 4
+    expected = {at: told(await uncached(store, "a", at)) for at in set(heads)}
+    found = await asyncio.gather(*(surface(store, "a", at) for at in heads))
+    assert [told(each) for each in found] == [expected[at] for at in heads]
+
+
+async def test_little_is_kept_of_many_sessions(store: Store) -> None:
+    little = Surfaces(SMALL)
+    unit = Unit(Direct(store.database), little)
+    for name in "abcdef":
+        await create(store, name)
+        await append(store, name, *texts(4))
+    for name in "abcdefabc":
+        meta = await session(store, name)
+        assert told(await unit.views.surface(meta)) == told(await uncached(store, name))
+    assert 0 < sum(kept.size for kept in little._kept.values()) <= SMALL
+    assert len(little._kept) < 6
+
+
+async def test_a_log_longer_than_one_reading_gives_the_same(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many parts it is read in, and wherever they end: in chunks, in a group, at a replacement."""
+    await create(store, "a")
+    answer = [AssistantChunk(delta=f"{n} ", kind=ChunkKind.TEXT) for n in range(7)]
+    thought = [AssistantChunk(delta="hm", kind=ChunkKind.REASONING)] * 3
+    log = [*answer, assistant("one"), *thought, *answer, *MORE, user("r", 11, 11), *answer, *conversation(2), *answer]
+    for start in range(0, len(log), 5):
+        await append(store, "a", *log[start : start + 5])
+    expected = Surface().add_all(await whole_log(store, "a"))
+    check(expected)
+    assert len(seqs(expected)) > 10
+    for size in (1, 2, 3, 7, 11, 100):
+        monkeypatch.setattr(surfaces, "PART_EVENTS", size)
+        assert told(await uncached(store, "a")) == told(expected)
+        assert told(await uncached(store, "a", kept_bytes=10_000)) == told(expected)
