@@ -1,0 +1,26 @@
+"""What the audit view must tell of a session, whatever was appended to it: what a fold of its whole log gives."""
+
+from storage.store import Store
+from storage.views.run_rows import RunRow, rebuild
+from storage.views.runs import runs
+
+from .shorthand import SPACE
+
+
+async def rows_of(store: Store, id: str, space: str = SPACE) -> dict[str, RunRow]:
+    """The rows of a session by turn."""
+    return await store.database.read(lambda queries: queries.run_rows(space, id, None))
+
+
+async def assert_told(store: Store, id: str, space: str = SPACE) -> None:
+    """Rows, runs, pages of runs and single runs of a session are those of its log, of up to 1,000 events."""
+    meta = await store.sessions.get(space, id)
+    assert meta is not None
+    events = (await store.sessions.events(meta, first=1_000)).events
+    assert len(events) == meta.head
+    assert await rows_of(store, id, space) == rebuild(events, meta)
+    expected = runs(events, id, meta.own_start)[::-1]
+    assert await store.runs.of_session(meta, 200, None) == expected
+    assert [await store.runs.one(meta, run.turn_id) for run in expected] == expected
+    paged = [await store.runs.of_session(meta, 1, run.start_seq + 1) for run in expected]
+    assert paged == [[run] for run in expected]
