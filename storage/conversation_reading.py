@@ -148,7 +148,6 @@ class _Reader:
         return self._window.low <= self._span.start and self._span.stop <= self._window.high
 
     async def _grow(self, *, back: bool) -> None:
-        """Takes in as many events again, so that folding anew costs little."""
         window = self._window
         low, high = (0, window.low) if back else (window.high, self._meta.head)
         found = await self._events(low, high, newest_first=back)
@@ -164,7 +163,8 @@ class _Reader:
     async def _events(
         self, low: int, high: int, *, newest_first: bool = False, types: Collection[str] | None = None
     ) -> Found:
-        count = max(self._span.count + 1, len(self._window))
+        """As many events again as are known, so that folding them anew costs little."""
+        count = max(self._span.count + 1, self._window.tools_to - self._window.low)
         return await reading.read(
             self._queries, self._meta.segments, low, high, count, newest_first=newest_first, types=types
         )

@@ -39,10 +39,6 @@ class Window:
         self._first_bound: int | None = None
         self._last_bound = -1
 
-    def __len__(self) -> int:
-        """How wide it is."""
-        return self.high - self.low
-
     def grow(self, events: Iterable[Event], *, low: int | None = None, high: int | None = None) -> None:
         """Takes in the events between an end of the window and what is that end from now on."""
         self.low = self.low if low is None else low

@@ -1,9 +1,16 @@
 """Opening and closing: what was answered is there when the store is opened again."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pymongo
+import pytest
 
 from storage import errors
 from storage.log import Appended
+from storage.sqlite.database import FILE
 from storage.store import Store
 
 from .shorthand import (
@@ -80,3 +87,15 @@ async def test_a_feed_of_a_store_outlives_the_closing_of_another(open_store) -> 
     async with asyncio.timeout(IN_TIME):
         assert [(await anext(reader)).seq, (await anext(reader)).seq] == [0, 1]
     await reader.aclose()
+
+
+async def test_data_of_an_earlier_pre_release_are_refused(open_store, place) -> None:
+    await open_store()
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place / FILE)) as connection:
+            connection.execute("PRAGMA user_version = 1")
+    else:
+        with pymongo.MongoClient(place) as client:
+            client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})
+    with pytest.raises(errors.StartupError, match=r"earlier pre-release \(schema version 1,.*export.*import"):
+        await open_store()

@@ -9,13 +9,15 @@ import pytest
 
 from storage import errors
 from storage.database import Commit, Transaction
-from storage.events import StepStart, TurnStart, UserMessage
+from storage.events import CardEvent, StepStart, TurnStart, UserMessage
 from storage.lifecycle import Fork, NewSession
 from storage.sqlite.database import FILE, open_file
 from storage.state import Totals
 from storage.store import Store
 from tests.storage.damage import assert_left, change_session, found, plant, session
 from tests.storage.spaces import SPACE, assert_whole, exported
+
+CARD = CardEvent(card_type="Table", payload="id: x")
 
 
 async def test_lost_events_are_told(store: Store) -> None:
@@ -81,12 +83,15 @@ async def test_an_event_that_cannot_be_read_is_told(store: Store) -> None:
         ({"open": ()}, "open turns and steps"),
         ({"turns": ("x/y",), "turn_seqs": (13,)}, "turns"),
         ({"steps": ("x/y",), "step_seqs": (2,)}, "steps"),
+        ({"cards": (), "card_seqs": ()}, "cards"),
+        ({"cards": ("x/y", "x/y"), "card_seqs": (2, 3)}, "cards"),
     ],
 )
 async def test_a_commit_that_contradicts_its_events_is_told(store: Store, changes: dict[str, Any], what: str) -> None:
     await store.tree.create(SPACE, NewSession(id="s"))
     await store.sessions.append(SPACE, "s", [TurnStart(turn_id="t"), StepStart(step_id="s")])
-    appended = await store.sessions.append(SPACE, "s", [UserMessage(content="x")])
+    appended = await store.sessions.append(SPACE, "s", [UserMessage(content="x"), CARD])
+    await assert_whole(store)
 
     async def rewrite(tx: Transaction) -> None:
         await tx.insert_commit(Commit(**{**dict(appended.commit), "id": "made", **changes}))
@@ -117,6 +122,21 @@ async def test_sqlite_only_a_mark_that_is_missing_is_told(tmp_path: Path) -> Non
             connection.execute("DELETE FROM starts WHERE mark LIKE '%/turn-1'")
             connection.commit()
         await assert_left(store, "a", "has a commit at 0 that can't be found by the turns and steps it starts")
+    finally:
+        await store.close()
+
+
+async def test_sqlite_only_a_card_that_cannot_be_found_is_told(tmp_path: Path) -> None:
+    store = Store(await open_file(tmp_path))
+    try:
+        await plant(store)
+        await store.sessions.append(SPACE, "f", [CARD, UserMessage(content="x"), CARD])
+        await store.tree.fork(SPACE, Fork("f", at_seq=15, id="g"))
+        await assert_whole(store)
+        with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+            assert connection.execute("DELETE FROM starts WHERE kind = 'card' AND seq = 15").rowcount == 1
+            connection.commit()
+        await assert_left(store, "f", "has a commit at 13 that can't be found by the cards it holds")
     finally:
         await store.close()
 

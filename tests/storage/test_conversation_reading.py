@@ -1,0 +1,70 @@
+"""Pages of conversations as in tests/contract, of many more and longer logs: in memory, within one transaction."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from storage import lifecycle, log
+from storage.conversation_cards import read_hides
+from storage.events import SurfaceHide, UserMessage
+from storage.lifecycle import NewSession
+from storage.sqlite import schema
+from storage.sqlite.connection import drive
+from storage.sqlite.transaction import SqliteTransaction
+from tests.contract.conversation_logs import Part, plans, write
+from tests.contract.test_conversation import check
+
+SPACE = "space"
+
+
+@contextmanager
+def transaction(statements: list[str] | None = None) -> Iterator[SqliteTransaction]:
+    """One in a store that is gone afterwards. `statements` gets what is asked of it."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        schema.prepare(connection, "memory")
+        if statements is not None:
+            connection.set_trace_callback(statements.append)
+        yield SqliteTransaction(connection, 0, {})
+    finally:
+        connection.close()
+
+
+@settings(max_examples=300)
+@given(plans(60), st.integers(1, 7), st.integers(0, 1_000), st.integers(0, 1_000))
+# A hide takes the first chunks of an answer whose end is the newest entry, and cards share an id.
+@example([Part(("card x",)), Part(("chunk",) * 4), Part(("hide", "card x"), 0, 600), Part(("chunk",) * 3)], 1, 0, 1_000)
+@example([Part(("card x", "chunk", "chunk", "chunk", "card x")), Part(("hide near", "card x"), 0, 400)], 1, 0, 1_000)
+def test_any_page_of_any_log_is_that_part_of_the_whole(plan: Sequence[Part], count: int, start: int, stop: int) -> None:
+    with transaction() as tx:
+        meta = drive(write(tx, SPACE, plan))
+        drive(check(tx, meta, count, start, stop))
+
+
+def test_hides_are_found_by_their_index() -> None:
+    statements: list[str] = []
+    with transaction(statements) as tx:
+        meta = drive(lifecycle.create(tx, SPACE, NewSession()))
+        for draft in (UserMessage(content="x"), SurfaceHide(from_seq=0, to_seq=1), UserMessage(content="y")):
+            meta = drive(log.append(tx, SPACE, meta.id, [draft])).session
+        statements.clear()
+        [hide] = drive(read_hides(tx, meta, 0, meta.head))
+        assert hide.seq == 1
+        asked = [statement for statement in statements if "types &" in statement]
+        assert asked
+        for statement in asked:
+            [(*_, plan)] = tx._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+            assert plan == "SEARCH commits USING INDEX commits_hides (log=? AND first>? AND first<?)"
+
+
+def test_no_hides_are_looked_for_in_a_log_that_has_none() -> None:
+    statements: list[str] = []
+    with transaction(statements) as tx:
+        meta = drive(lifecycle.create(tx, SPACE, NewSession()))
+        meta = drive(log.append(tx, SPACE, meta.id, [UserMessage(content="x")])).session
+        statements.clear()
+        assert drive(read_hides(tx, meta, 0, meta.head)) == []
+        assert statements == []
