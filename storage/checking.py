@@ -1,13 +1,14 @@
 """Checking that what a store holds is whole, and repairing what can be repaired without inventing anything.
 
 Everything that looks wrong is looked at again, and repaired, in one transaction, so that a check may run beside a
-server. Held in memory are the nodes of one space, without contents, and one page of a log.
+server. Held in memory are the nodes of one space, without contents, the rows of runs of one session, and one page of a
+log.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import partial
 
-from storage import forest_check, scope, slots
+from storage import forest_check, run_check, scope, slots
 from storage.database import Database, Queries, Transaction
 from storage.log_check import BEYOND, LogCheck
 from storage.problem import Problem
@@ -29,6 +30,7 @@ async def check(
     `progress` hears how many sessions were checked since it last did.
     """
     owned: set[str] = set()
+    unsound: set[str] = set()
     logs = LogCheck(database, repair)
     for space in await database.read(lambda queries: queries.all_spaces()):
         for problem in await _documents(database, space, repair):
@@ -38,9 +40,18 @@ async def check(
         async for page in _pages(database, space):
             for meta in page:
                 owned.add(meta.log)
-                for problem in await logs.check(meta):
+                found = await logs.check(meta)
+                read = {segment.log for segment in meta.segments}
+                if any(problem.by_hand for problem in found):
+                    unsound |= read
+                # What a damaged log gives is no reason to doubt rows that were kept with it.
+                if not read & unsound:
+                    found = found + await run_check.check_runs(database, meta, repair)
+                for problem in found:
                     yield problem
             progress(len(page))
+        for problem in await run_check.left_over(database, space, repair):
+            yield problem
     for log in await database.read(lambda queries: queries.all_logs()):
         left_over = None if log in owned else await _left_over(database, log, repair)
         if left_over is not None:
