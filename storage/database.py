@@ -178,8 +178,11 @@ class Queries(Protocol):
         """(mark, seq) of each of these step marks that a commit starts."""
         ...
 
-    async def card_seqs(self, marks: Collection[str]) -> list[tuple[str, int]]:
-        """(mark, seq) of each card with one of these marks, in no order."""
+    async def card_seqs(self, spans: Collection[tuple[str, int, int]]) -> list[tuple[str, int]]:
+        """For each span (mark, start, stop), (mark, seq) of cards with that mark and start <= seq < stop.
+
+        Among them, in no order, are the first and the last of each span; others may be.
+        """
         ...
 
     async def holders(self, log: str) -> Holders: ...
