@@ -1,8 +1,10 @@
 """The cards of a page: where each is shown, and its newest version, which may be anywhere in the log."""
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import attrgetter
 
 from storage import cards, reading
@@ -37,7 +39,7 @@ class CardReading:
         self._meta = meta
         self._contents: dict[int, Card | Unreadable] = {}
         self._events: dict[int, CardEvent] = {}
-        self._seqs: dict[CardKey, list[int]] = {}
+        self._seqs: dict[CardKey, set[int]] = {}
         self._hides: dict[int, SurfaceHide] = {}
         self._hides_from = meta.head
 
@@ -50,9 +52,13 @@ class CardReading:
             self._events[event.seq] = event
             key = cards.key(event.card_type, self._content(event))
             (alone if key is None else keyed[key]).append(event.seq)
-        await self._find(keyed)
-        hides = await self._hides_since(window, min((self._seqs[key][0] for key in keyed), default=window.low))
-        live = [live_card(self._seqs[key], hides) for key in keyed]
+        new = {key: seqs for key, seqs in keyed.items() if key not in self._seqs}
+        self._seqs |= {key: set(seqs) for key, seqs in new.items()}
+        await self._look({key: [0, self._meta.head] for key in new})
+        firsts = {key: min(self._seqs[key]) for key in keyed}
+        hides = await self._hides_since(window, min(firsts.values(), default=window.low))
+        await self._look({key: _sections(firsts[key], hides, self._meta.head) for key in new})
+        live = [live_card(sorted(self._seqs[key]), hides) for key in keyed]
         live += [LiveCard(seq, seq) for seq in unhidden(alone, hides)]
         inside = {event.seq for event in events}
         found = [card for card in live if card is not None and card.place in inside]
@@ -76,18 +82,19 @@ class CardReading:
             self._contents[event.seq] = cards.read_card(event.card_type, event.payload)
         return self._contents[event.seq]
 
-    async def _find(self, keyed: dict[CardKey, list[int]]) -> None:
-        """Learns where all versions of these cards are."""
-        wanted = {key: set(seqs) for key, seqs in keyed.items() if key not in self._seqs}
-        if not wanted:
-            return
-        head = self._meta.head
-        marks = {card_mark(part.log, key): (part, key) for part in self._meta.segments for key in wanted}
-        for mark, seq in await self._queries.card_seqs(list(marks)):
-            part, key = marks[mark]
-            if part.start <= seq < (head if part.to is None else part.to):
-                wanted[key].add(seq)
-        self._seqs |= {key: sorted(seqs) for key, seqs in wanted.items()}
+    async def _look(self, sections: Mapping[CardKey, Sequence[int]]) -> None:
+        """Learns the first and the last version of each card between any two of its seqs that follow each other."""
+        begins = [part.start for part in self._meta.segments]
+        keys: dict[str, CardKey] = {}
+        spans: list[tuple[str, int, int]] = []
+        for key, ends in sections.items():
+            marks = [card_mark(part.log, key) for part in self._meta.segments]
+            keys |= dict.fromkeys(marks, key)
+            inner = [seq for seq in begins if ends and ends[0] < seq < ends[-1]]
+            for start, stop in pairwise(sorted({*ends, *inner})):
+                spans.append((marks[bisect_right(begins, start) - 1], start, stop))
+        for mark, seq in await self._queries.card_seqs(spans) if spans else []:
+            self._seqs[keys[mark]].add(seq)
 
     async def _hides_since(self, window: Window, seq: int) -> Sequence[SurfaceHide]:
         """All hides from `seq` on, in order, or from the window's begin if that is before."""
@@ -98,6 +105,12 @@ class CardReading:
             self._hides |= {hide.seq: hide for hide in earlier}
             self._hides_from = seq
         return [self._hides[seq] for seq in sorted(self._hides)]
+
+
+def _sections(first: int, hides: Sequence[SurfaceHide], head: int) -> list[int]:
+    """Where versions from `first` on are set apart by hides; empty if they are not."""
+    later = [hide.seq for hide in hides if hide.seq > first]
+    return [first, *later, head] if later else []
 
 
 async def read_hides(queries: Queries, meta: SessionMeta, start: int, stop: int) -> list[SurfaceHide]:

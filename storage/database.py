@@ -185,8 +185,11 @@ class Queries(Protocol):
         """The form definitions with these ids, or all of the space, by id."""
         ...
 
-    async def card_seqs(self, marks: Collection[str]) -> list[tuple[str, int]]:
-        """(mark, seq) of each card with one of these marks, in no order."""
+    async def card_seqs(self, spans: Collection[tuple[str, int, int]]) -> list[tuple[str, int]]:
+        """For each span (mark, start, stop), (mark, seq) of cards with that mark and start <= seq < stop.
+
+        Among them, in no order, are the first and the last of each span; others may be.
+        """
         ...
 
     async def run_rows(self, space: str, session: str, turns: Collection[str] | None) -> dict[str, RunRow]:

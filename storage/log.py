@@ -6,7 +6,7 @@ A visible log is a list of segments, each a part of some session's own log; `sto
 import hashlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,8 @@ from storage.commits import read_commit
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
 from storage.events import Event, Surfacing
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
+from storage.surfaces import Surfaces
 from storage.views.surface import Surface
-
-SurfaceOf = Callable[[Queries, SessionMeta], Awaitable[Surface]]
-"""The surface of a session at its head, which must not be changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +62,15 @@ async def append(
     space: str,
     id: str,
     drafts: Sequence[Event],
-    surface_of: SurfaceOf,
     *,
+    surfaces: Surfaces | None = None,
     expected_head: int | None = None,
     key: str | None = None,
     digest: str | None = None,
 ) -> Appended:
-    """Writes events at the head of a session's log, all or none. Asks for its surface if they replace parts of it.
+    """Writes events at the head of a session's log, all or none.
 
-    With a `key` used before, answers as then. Raises NotFound, Archived, Conflict (another head), TurnEnded,
+    `surfaces` may know the session's surface, which is needed if events replace parts of it. With a `key` used before, answers as then. Raises NotFound, Archived, Conflict (another head), TurnEnded,
     BadInput, PayloadTooLarge or IdempotencyMismatch, and then has written nothing.
     """
     meta = await tx.session(space, id)
@@ -84,7 +82,7 @@ async def append(
             return Appended(repeated, meta, duplicate=True)
     check_writable(meta)
     check_head(meta, expected_head)
-    surface = await surface_of(tx, meta) if replaces(drafts) else None
+    surface = await (surfaces or Surfaces()).within(tx, meta) if replaces(drafts) else None
     commit = await _admit(tx, meta, drafts, surface, key, digest)
     await record(tx, meta, commit)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}

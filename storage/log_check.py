@@ -136,7 +136,7 @@ class LogCheck:
             if not {start for start in (*turns.items(), *steps.items()) if start[1] < stop} <= found:
                 wrong.append(f"has a commit at {commit.first} that can't be found by the turns and steps it starts")
         if cards:
-            held = await self._database.read(partial(_cards, marks={mark for mark, _ in cards}))
+            held = await self._database.read(partial(_cards, spans=[(mark, seq, seq + 1) for mark, seq in cards]))
             if not {card for card in cards if card[1] < stop} <= held:
                 wrong.append(f"has a commit at {commit.first} that can't be found by the cards it holds")
         return wrong
@@ -163,8 +163,8 @@ async def _marks(queries: Queries, *, turns: Collection[str], steps: Collection[
     return {*await queries.turn_starts(turns), *await queries.step_starts(steps)}
 
 
-async def _cards(queries: Queries, *, marks: Collection[str]) -> set[tuple[str, int]]:
-    return set(await queries.card_seqs(marks))
+async def _cards(queries: Queries, *, spans: Collection[tuple[str, int, int]]) -> set[tuple[str, int]]:
+    return set(await queries.card_seqs(spans))
 
 
 def _read(commit: Commit, expected: int) -> list[Event]:

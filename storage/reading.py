@@ -30,9 +30,9 @@ class Span:
     newest_first: bool
 
     def ends(self, reached: int) -> tuple[int, int | None]:
-        """next_seq and prev_seq of a page that holds all up to `reached`, which does not count if none are asked for.
+        """next_seq and prev_seq of a page, given where it ends: reading forward the next seq, else the lowest.
 
-        Reading forward that is the next seq, else the lowest.
+        A page of none ends where it begins.
         """
         if self.newest_first:
             return self.stop, (min(reached, self.stop) if self.count else self.stop) or None

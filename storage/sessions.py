@@ -197,7 +197,7 @@ class SessionStorage:
         if log.replaces(drafts):
             await self._surfaces.prepare(self._scope, space, id)
         return await self._scope.transact(
-            lambda tx: log.append(tx, space, id, drafts, self._surfaces.within, expected_head=expected_head, key=key),
+            lambda tx: log.append(tx, space, id, drafts, surfaces=self._surfaces, expected_head=expected_head, key=key),
             queue=[queue_of(space, id)],
         )
 

@@ -111,7 +111,7 @@ class Upkeep:
             made = await drafts(tx, meta)
             if not made:
                 return Kept(meta)
-            appended = await log.append(tx, space, id, made, self._surfaces.within)
+            appended = await log.append(tx, space, id, made, surfaces=self._surfaces)
             return Kept(appended.session, appended)
 
         return await self._scope.transact(work, queue=[queue_of(space, id)])

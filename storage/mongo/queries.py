@@ -250,8 +250,12 @@ class MongoQueries:
     async def step_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
         return await self._starts("steps", "stepSeqs", set(marks))
 
-    async def card_seqs(self, marks: Collection[str]) -> list[tuple[str, int]]:
-        return await self._starts("cards", "cardSeqs", set(marks))
+    async def card_seqs(self, spans: Collection[tuple[str, int, int]]) -> list[tuple[str, int]]:
+        by_mark: dict[str, list[tuple[int, int]]] = {}
+        for mark, start, stop in spans:
+            by_mark.setdefault(mark, []).append((start, stop))
+        found = await self._starts("cards", "cardSeqs", set(by_mark))
+        return [(mark, seq) for mark, seq in found if any(start <= seq < stop for start, stop in by_mark[mark])]
 
     async def _starts(self, names: str, seqs: str, marks: set[str]) -> list[tuple[str, int]]:
         starts: set[tuple[str, int]] = set()

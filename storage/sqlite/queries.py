@@ -214,8 +214,13 @@ class SqliteQueries:
     async def step_starts(self, marks: Collection[str]) -> list[tuple[str, int]]:
         return self._starts("step", marks)
 
-    async def card_seqs(self, marks: Collection[str]) -> list[tuple[str, int]]:
-        return self._starts("card", marks)
+    async def card_seqs(self, spans: Collection[tuple[str, int, int]]) -> list[tuple[str, int]]:
+        inside = """FROM starts WHERE kind = 'card' AND mark = json_extract(span.value, '$[0]')
+            AND seq >= json_extract(span.value, '$[1]') AND seq < json_extract(span.value, '$[2]')"""
+        sql = f"""SELECT json_extract(span.value, '$[0]'), (SELECT min(seq) {inside}), (SELECT max(seq) {inside})
+            FROM json_each(:spans) AS span"""
+        rows = self._rows(sql, spans=orjson.dumps(list(spans)).decode())
+        return [(mark, seq) for mark, *ends in rows for seq in ends if seq is not None]
 
     def _starts(self, kind: str, marks: Collection[str]) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []

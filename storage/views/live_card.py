@@ -19,7 +19,8 @@ def live_card(seqs: Sequence[int], hides: Sequence[SurfaceHide]) -> LiveCard | N
     """The card whose versions have these seqs, at least one, after these hides; both in seq order.
 
     A hide that takes the place or the version of the time takes the card away, and the next version starts anew.
-    Hides before the first version may be left out.
+    Hides before the first version may be left out, and versions that are neither the first nor the last between two
+    hides.
     """
     place = 0
     for hide in hides:

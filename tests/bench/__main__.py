@@ -6,11 +6,18 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import append_rates, digests, logs, query_counts, surfaces
+from tests.bench import append_rates, conversations, digests, logs, query_counts, surfaces
 from tests.bench.places import Place
 from tests.conftest import MongoServer
 
-MEASURES = (append_rates.measure, logs.measure, digests.measure, query_counts.measure, surfaces.measure)
+MEASURES = (
+    append_rates.measure,
+    logs.measure,
+    digests.measure,
+    query_counts.measure,
+    surfaces.measure,
+    conversations.measure,
+)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from storage import lifecycle, log
@@ -33,8 +33,7 @@ def transaction(statements: list[str] | None = None) -> Iterator[SqliteTransacti
         connection.close()
 
 
-@settings(max_examples=300)
-@given(plans(60), st.integers(1, 7), st.integers(0, 1_000), st.integers(0, 1_000))
+@given(plans(50), st.integers(1, 7), st.integers(0, 1_000), st.integers(0, 1_000))
 # A hide takes the first chunks of an answer whose end is the newest entry, and cards share an id.
 @example([Part(("card x",)), Part(("chunk",) * 4), Part(("hide", "card x"), 0, 600), Part(("chunk",) * 3)], 1, 0, 1_000)
 @example([Part(("card x", "chunk", "chunk", "chunk", "card x")), Part(("hide near", "card x"), 0, 400)], 1, 0, 1_000)
