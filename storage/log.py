@@ -70,8 +70,9 @@ async def append(
 ) -> Appended:
     """Writes events at the head of a session's log, all or none.
 
-    `surfaces` may know the session's surface, which is needed if events replace parts of it. With a `key` used before, answers as then. Raises NotFound, Archived, Conflict (another head), TurnEnded,
-    BadInput, PayloadTooLarge or IdempotencyMismatch, and then has written nothing.
+    `surfaces` may know the session's surface, which is needed if events replace parts of it. With a `key` used before,
+    answers as then. Raises NotFound, Archived, Conflict (another head), TurnEnded, BadInput, PayloadTooLarge or
+    IdempotencyMismatch, and then has written nothing.
     """
     meta = await tx.session(space, id)
     if meta is None:
