@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import append_rates, digests, logs, query_counts
+from tests.bench import append_rates, digests, logs, query_counts, run_pages
 from tests.bench.places import Place
 from tests.conftest import MongoServer
 
@@ -30,7 +30,13 @@ async def main() -> None:
     """Every measure on every store."""
     with places() as found:
         for place in found:
-            for measure in (append_rates.measure, logs.measure, digests.measure, query_counts.measure):
+            for measure in (
+                append_rates.measure,
+                logs.measure,
+                digests.measure,
+                run_pages.measure,
+                query_counts.measure,
+            ):
                 await measure(place)
 
 
