@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import append_rates, conversations, digests, logs, query_counts, surfaces
+from tests.bench import append_rates, conversations, digests, logs, query_counts, run_pages, surfaces
 from tests.bench.places import Place
 from tests.conftest import MongoServer
 
@@ -17,6 +17,7 @@ MEASURES = (
     query_counts.measure,
     surfaces.measure,
     conversations.measure,
+    run_pages.measure,
 )
 
 
