@@ -98,6 +98,33 @@ async def test_replacements_nest_and_chain(store: Store) -> None:
     assert seqs(await surface(store, "a")) == [(7,)]
 
 
+async def test_compactions_that_split_groups_leave_valid_lists(store: Store) -> None:
+    """Between a call and its result, inside a parallel batch, and one onto the other."""
+    await create(store, "a")
+    await append(store, "a", *GROUP, user("more"), call("z"), user("next"), result("z"))
+    # Group z is node 7, its result node 9.
+    assert await replacing(store, user("inside", 4, 6)) == [
+        ("user", "go"),
+        ("assistant", None, "x", "y"),
+        ("x", "one"),
+        ("?", "y"),
+        ("user", "inside"),
+        ("assistant", None, "z"),
+        ("z", "ok"),
+        ("user", "next"),
+    ]
+    assert (await replacing(store, user("between", 10, 7)))[4:] == [("user", "between"), ("user", "next")]
+    assert await replacing(store, user("onto", 3, 11)) == [
+        ("user", "go"),
+        ("assistant", None, "x", "y"),
+        ("?", "x"),
+        ("?", "y"),
+        ("user", "onto"),
+        ("user", "next"),
+    ]
+    assert await replacing(store, user("all", 1, 8)) == [("user", "go"), ("user", "all")]
+
+
 async def test_a_streaming_answer_can_be_replaced(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("q"), chunk("par"), chunk("tial"))

@@ -16,6 +16,7 @@ from storage.store import Store, Unit
 from storage.surfaces import Surfaces
 from storage.views.surface import Surface
 from tests.conftest import OpenStore
+from tests.counting import counted
 from tests.views.admitted_logs import ADMITTED
 from tests.views.surface_logs import assistant, call, chunk, result, seqs, shown, user
 from tests.views.validity import check
@@ -198,6 +199,29 @@ async def test_many_readers_at_once_all_get_what_is_there(store: Store) -> None:
     expected = {at: told(await uncached(store, "a", at)) for at in set(heads)}
     found = await asyncio.gather(*(surface(store, "a", at) for at in heads))
     assert [told(each) for each in found] == [expected[at] for at in heads]
+
+
+async def test_only_what_was_appended_since_is_read_again(store: Store) -> None:
+    """Also for a fork that shares the log: a long surface costs as many queries as a short one."""
+    for name, size in (("short", 1), ("long", 5_000)):
+        await create(store, name)
+        for start in range(0, size, 1_000):
+            await append(store, name, *texts(min(size, 1_000), start))
+    counts: dict[str, list[int]] = {}
+    for name in ("short", "long"):
+        await surface(store, name)
+        await append(store, name, user("more"))
+        await fork(store, name, id=f"{name}-fork")
+        await append(store, f"{name}-fork", user("and more"))
+        counts[name] = []
+        for id in (name, name, f"{name}-fork", f"{name}-fork"):
+            meta = await session(store, id)
+            async with counted(store) as count:
+                found = await store.views.surface(meta)
+            assert len(found.messages()) == meta.head
+            counts[name].append(count.queries)
+    assert counts["long"] == counts["short"]
+    assert counts["long"][1] == counts["long"][3] == 0 < counts["long"][0]
 
 
 async def test_little_is_kept_of_many_sessions(store: Store) -> None:

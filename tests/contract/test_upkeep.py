@@ -7,8 +7,8 @@ import pytest
 from storage import errors
 from storage.events import CardEvent, Event, RunFeedback, SurfaceHide, TurnEnd, TurnStart
 from storage.session import SessionStatus
-from storage.store import Store
-from storage.upkeep import Kept
+from storage.store import Store, Unit
+from storage.upkeep import INTERRUPTED, Kept
 from storage.views.records import records
 from tests.views.surface_logs import assistant, call, chunk, hide, result, seqs, shown, user
 from tests.views.validity import check
@@ -187,6 +187,25 @@ async def test_the_last_text_or_card_goes(store: Store) -> None:
     assert await removed() == [(0, 1)]
     assert await removed() == []
     assert shown(await surface(store, "a")) == [("assistant", None, "x"), ("x", "ok")]
+
+
+async def test_upkeep_in_a_transaction_sees_what_was_appended_in_it(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", *texts(2))
+
+    async def work(unit: Unit) -> Kept:
+        await unit.sessions.append(SPACE, "a", [user("x"), user("y"), call("z")])
+        await unit.upkeep.trim(SPACE, "a", 2)
+        return await unit.upkeep.repair(SPACE, "a")
+
+    kept = await store.transaction(work)
+    assert kept.appended is not None
+    assert (kept.appended.first_seq, kept.session) == (6, await session(store, "a"))
+    assert shown(await surface(store, "a")) == [
+        ("user", "y"),
+        ("assistant", None, "z"),
+        ("z", INTERRUPTED),
+    ]
 
 
 async def test_clearing_hides_all_that_was_there(store: Store) -> None:
