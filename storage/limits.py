@@ -1,6 +1,7 @@
 """The limits of the domain, as clients can ask for them. Each is enforced where its constant stands."""
 
-from storage import admission, database, reading, session, sessions, topology
+from storage import admission, conversation_reading, database, reading, session, sessions, topology
+from storage.cards import payload
 
 ALL: dict[str, int] = {
     "eventsPerAppend": database.MAX_EVENTS,
@@ -13,6 +14,9 @@ ALL: dict[str, int] = {
     "idsPerCall": sessions.MAX_IDS,
     "eventsPerPage": reading.MAX_PAGE_EVENTS,
     "eventPageBytes": reading.MAX_PAGE_BYTES,
+    "entriesPerPage": conversation_reading.MAX_ENTRIES,
+    "entryPageBytes": conversation_reading.MAX_BYTES,
+    "cardBytesShown": payload.MAX_BYTES,
     "digestsPerPage": sessions.MAX_DIGESTS,
     "digestPageBytes": sessions.MAX_DIGEST_BYTES,
     "rowsPerPage": sessions.MAX_PAGE,

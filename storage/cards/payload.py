@@ -16,8 +16,8 @@ import yaml
 
 from storage import errors, text
 
-MAX_BYTES = 8 * 1024 * 1024
-"""Bytes of a payload; as many as a commit may have."""
+MAX_BYTES = 1024 * 1024
+"""Bytes of a payload that is read; YAML of that size takes a third of a second. A larger one is kept, but not shown."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import cards, database, errors
+from storage import cards, errors
 from storage.cards import Card, Unreadable, models, payload, read_card
 
 ODD = " \n\t:-#'\"|>&*!%@`{}[],?~\\\r\x85\u2028\ufeffab0.eE+_xo\x00😀"
@@ -183,9 +183,8 @@ def test_a_bomb_of_aliases_is_refused_before_it_expands() -> None:
     assert time.perf_counter() - began < 0.5
 
 
-def test_a_payload_has_at_most_the_bytes_of_a_commit() -> None:
-    assert payload.MAX_BYTES == database.MAX_COMMIT_BYTES
-    assert "at most 8388608 bytes, is 8388609" in reason("Table", "é" + "x" * (payload.MAX_BYTES - 1))
+def test_a_payload_that_is_read_has_at_most_a_mebibyte() -> None:
+    assert "at most 1048576 bytes, is 1048577" in reason("Table", "é" + "x" * (payload.MAX_BYTES - 1))
 
 
 def test_a_form_is_degraded_without_its_definition() -> None:
