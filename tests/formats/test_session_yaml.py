@@ -1,7 +1,6 @@
 """YAML files of sessions: texts and cards come back as they were; what is no such file is refused with its place."""
 
 import json
-import time
 
 import pytest
 import yaml
@@ -160,6 +159,4 @@ def test_a_refusal_names_place_and_rule(source: str, message: str) -> None:
 def test_a_bomb_of_aliases_is_refused_before_it_expands() -> None:
     bomb = ["a0: &a0 " + "x" * 1_000]
     bomb += [f"a{level}: &a{level} [" + ", ".join([f"*a{level - 1}"] * 100) + "]" for level in range(1, 5)]
-    began = time.perf_counter()
     assert "anchors are not allowed (&a0)" in refusal("\n".join([*bomb, "entries: *a4"]))
-    assert time.perf_counter() - began < 0.5

@@ -71,11 +71,9 @@ async def test_no_password(start_server: StartServer) -> None:
 
 async def test_no_server() -> None:
     place = f"127.0.0.1:{_free_port()}"
-    started = time.monotonic()
     message = await refusal(f"mongodb://someone:s3cret@{place}/sapwood")
     assert place in message
     assert "start it" in message
-    assert time.monotonic() - started < 6
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Cards: payloads come back as they were, whatever a writer put in; what can't be read says why."""
 
-
 import pytest
 import yaml
 from hypothesis import given
