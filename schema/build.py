@@ -26,6 +26,12 @@ from schema.viewer import ViewerQuery
 class Schema(strawberry.Schema):
     """Strawberry's schema with our error codes."""
 
+    documents: Documents
+
+    def operation_type(self, query: str, name: str | None) -> OperationType:
+        """The type of the operation that a request means. Raises GraphQLError if it can't be told."""
+        return self.documents.of(query).operation_type(name)
+
     async def execute(self, *args: Any, **named: Any) -> ExecutionResult:
         """One answer to a query or mutation. Raises InvalidOperationTypeError for a subscription, which has many."""
         allowed = named.pop("allowed_operation_types", None) or (OperationType.QUERY, OperationType.MUTATION)
@@ -51,6 +57,7 @@ def build_schema() -> Schema:
         config=StrawberryConfig(scalar_map=SCALARS),
         extensions=[lambda: DocumentCache(documents)],
     )
+    schema.documents = documents
     _check_one_of_by_place(schema)
     _core(schema).mutation_type.fields["appendEvents"].resolve = append_directly
     return schema

@@ -13,16 +13,16 @@ from storage.topology import TopologyNode
 
 
 class Context:
-    """One caller's view of the store.
+    """One caller's view of the store, for one operation. `next_seq` is where its feed of a session's events is.
 
-    A socket's context serves all its operations and events, so its loaders batch look-ups of one moment and keep
-    none of them.
+    It serves all events of a subscription, so its loaders batch look-ups of one moment and keep none of them.
     """
 
     def __init__(self, store: Store, space: str = "default", role: str = "ADMIN") -> None:
         self.store = store
         self.space = space
         self.role = role
+        self.next_seq: int | None = None
 
     @cached_property
     def nodes(self) -> DataLoader[str, TopologyNode | None]:
