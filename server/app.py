@@ -86,9 +86,9 @@ def create_app(settings: Settings) -> Starlette:
         return JSONResponse(body, status_code=200 if problem is None else 503)
 
     routes = [
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
         Route("/graphql", served),
         WebSocketRoute("/graphql", served),
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
     ]
     return Starlette(routes=routes, lifespan=lifespan)
