@@ -4,6 +4,7 @@ Whatever is wrong, the answer is JSON with a code.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 from types import TracebackType
@@ -23,6 +24,7 @@ from storage import errors
 MAX_BODY = 12 * 1024 * 1024
 UNWATCHED_SECONDS = 0.05
 """Queries that are answered sooner need nobody to watch whether their client is still there."""
+LINGER_SECONDS = 1
 STATUSES = {
     "UNAUTHENTICATED": 401,
     "FORBIDDEN": 403,
@@ -124,6 +126,9 @@ class Http:
         except Exception as error:
             content, status = body.encode(failure(error).body), 500
         await _respond(send, status, RESPONSE if media == RESPONSE else JSON, content, extra)
+        if status == 413:
+            await _linger(receive)
+            await send({"type": "http.response.body", "body": b""})
 
     async def _operation(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, media: str | None
@@ -161,7 +166,7 @@ class Http:
 
 
 def _status(answer: Answer, media: str | None) -> int:
-    return STATUSES.get(answer.code, 400 if media == RESPONSE else 200)
+    return STATUSES.get(answer.code, 200 if media == JSON else 400)
 
 
 def _check_content(headers: dict[bytes, bytes]) -> None:
@@ -228,4 +233,13 @@ async def _respond(send: Send, status: int, media: str, content: bytes, extra: t
         *extra,
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+    await send({"type": "http.response.body", "body": content, "more_body": status == 413})
+
+
+async def _linger(receive: Receive) -> None:
+    """Takes a little of a body that was refused: a connection closed at once would take the answer with it."""
+    left = 4 * MAX_BODY
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while left > 0 and (message := await receive()).get("more_body", False):
+                left -= len(message.get("body", b""))
