@@ -16,7 +16,7 @@ SEND_TIMEOUT = "send_timeout"
 """The key in the lifespan's state: seconds that a peer may take nothing of what waits for it."""
 CONNECTION = "connection"
 """The key in a scope's state: the connection."""
-FLUSH_SECONDS = 10
+FLUSH_SECONDS = 30
 """How long a peer that was dropped may still read what was under way to it, its close message included."""
 
 

@@ -123,6 +123,9 @@ class Http:
             content = body.encode(answer.body)
         except ClientGone:
             return
+        except asyncio.CancelledError:  # by uvicorn, at the end of the grace period
+            ending = errors.Unavailable("the server ends before this was done; ask again")
+            content, status = body.encode(refusal(ending).body), STATUSES[ending.code]
         except Exception as error:
             content, status = body.encode(failure(error).body), 500
         await _respond(send, status, RESPONSE if media == RESPONSE else JSON, content, extra)
