@@ -28,10 +28,6 @@ class Schema(strawberry.Schema):
 
     documents: Documents
 
-    def operation_type(self, query: str, name: str | None) -> OperationType:
-        """The type of the operation that a request means. Raises GraphQLError if it can't be told."""
-        return self.documents.of(query).operation_type(name)
-
     async def execute(self, *args: Any, **named: Any) -> ExecutionResult:
         """One answer to a query or mutation. Raises InvalidOperationTypeError for a subscription, which has many."""
         allowed = named.pop("allowed_operation_types", None) or (OperationType.QUERY, OperationType.MUTATION)

@@ -80,11 +80,15 @@ class DocumentCache(SchemaExtension):
 
     def on_parse(self) -> Iterator[None]:
         """Takes the place of parsing."""
-        if self.execution_context.query:
+        context = self.execution_context
+        known: Known | None = getattr(context.context, "document", None)
+        if known is not None:
+            self._known, context.graphql_document = known, known.document
+        elif context.query:
             # A text that can't be parsed is left to Strawberry, which tells of it as of any other refusal.
             with contextlib.suppress(GraphQLSyntaxError):
-                self._known = self._documents.of(self.execution_context.query)
-                self.execution_context.graphql_document = self._known.document
+                self._known = self._documents.of(context.query)
+                context.graphql_document = self._known.document
         yield
 
     def on_validate(self) -> Iterator[None]:

@@ -134,11 +134,12 @@ class Operations:
     def identify(self, request: Request, caller: Caller) -> Operation:
         """The operation that a request means. Raises Refused for a document or name that names none."""
         try:
-            kind = self._schema.operation_type(request.query, request.operation_name)
+            document = self._schema.documents.of(request.query)
+            kind = document.operation_type(request.operation_name)
         except GraphQLError as error:
             publishing.publish([error], None)
             raise Refused(_answer(ExecutionResult(data=None, errors=[error]))) from error
-        return Operation(request, kind, Context(self._store, caller.space, caller.role))
+        return Operation(request, kind, Context(self._store, caller.space, caller.role, document))
 
     @contextlib.contextmanager
     def _under_way(self, operation: Operation) -> Iterator[None]:

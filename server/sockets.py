@@ -86,6 +86,11 @@ class Socket:
             await self._listen()
         except Close as end:
             await self.close(end.code, end.reason)
+        except OSError:
+            pass  # the client has gone
+        except Exception as error:
+            failure(error)
+            await self.close(4500, "Internal server error")
         finally:
             self._sockets.open.discard(self)
             await self._end_all()
@@ -135,6 +140,8 @@ class Socket:
                         case messages.Complete(id):
                             self._complete(id)
         except TimeoutError:
+            if not waiting.expired():
+                raise
             raise Close(4408, "Connection initialisation timeout") from None
 
     async def _text(self) -> str | bytes | None:

@@ -5,6 +5,7 @@ https://github.com/enisdenjo/graphql-sse/blob/master/PROTOCOL.md
 
 import asyncio
 import contextlib
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 from strawberry.types.graphql import OperationType
@@ -36,7 +37,9 @@ class EventStreams:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         await _send(send, PING)
         telling = asyncio.create_task(self._tell(send, operation))
-        ends = [asyncio.create_task(_gone(receive)), asyncio.create_task(ending.wait())]
+        ends: list[asyncio.Task[Any]] = [asyncio.create_task(_gone(receive))]
+        if operation.kind is OperationType.SUBSCRIPTION:
+            ends.append(asyncio.create_task(ending.wait()))
         try:
             # Several tasks may send at once: each message is written whole.
             while not (await asyncio.wait([telling, *ends], timeout=PING_SECONDS, return_when="FIRST_COMPLETED"))[0]:
