@@ -35,6 +35,8 @@ MUTATIONS = (
 class Schema(strawberry.Schema):
     """Strawberry's schema with our error codes."""
 
+    documents: Documents
+
     async def execute(self, *args: Any, **named: Any) -> ExecutionResult:
         """One answer to a query or mutation. Raises InvalidOperationTypeError for a subscription, which has many."""
         allowed = named.pop("allowed_operation_types", None) or (OperationType.QUERY, OperationType.MUTATION)
@@ -60,6 +62,7 @@ def build_schema() -> Schema:
         config=StrawberryConfig(scalar_map=SCALARS),
         extensions=[lambda: DocumentCache(documents)],
     )
+    schema.documents = documents
     _check_one_of_by_place(schema)
     _core(schema).mutation_type.fields["appendEvents"].resolve = append_directly
     return schema

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import strawberry
 from strawberry.dataloader import DataLoader
 
+from schema.documents import Known
 from storage.session import Slots
 from storage.store import Store
 from storage.topology import TopologyNode
@@ -15,16 +16,20 @@ from storage.views.runs import Run
 
 
 class Context:
-    """One caller's view of the store.
+    """One caller's view of the store, for one operation, whose document may be known already.
 
-    A socket's context serves all its operations and events, so its loaders batch look-ups of one moment and keep
-    none of them.
+    `next_seq` is where its feed of a session's events is.
+    It serves all events of a subscription, so its loaders batch look-ups of one moment and keep none of them.
     """
 
-    def __init__(self, store: Store, space: str = "default", role: str = "ADMIN") -> None:
+    def __init__(
+        self, store: Store, space: str = "default", role: str = "ADMIN", document: Known | None = None
+    ) -> None:
         self.store = store
         self.space = space
         self.role = role
+        self.document = document
+        self.next_seq: int | None = None
 
     @cached_property
     def nodes(self) -> DataLoader[str, TopologyNode | None]:

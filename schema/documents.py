@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from graphql import DocumentNode, GraphQLError, GraphQLSyntaxError, parse, validate
+from graphql import DocumentNode, GraphQLError, GraphQLSyntaxError, OperationDefinitionNode, parse, validate
 from strawberry.extensions import SchemaExtension
+from strawberry.types.graphql import OperationType
 
 CACHED = 512
 MAX_TEXT = 20_000
@@ -22,7 +23,31 @@ class Known:
     """A parsed document and, once it was validated, its faults."""
 
     document: DocumentNode
+    operations: dict[str | None, OperationType]
     faults: list[GraphQLError] | None = None
+
+    @classmethod
+    def parsed(cls, text: str) -> "Known":
+        """The document of a text. Raises GraphQLSyntaxError."""
+        document = parse(text)
+        found = [definition for definition in document.definitions if isinstance(definition, OperationDefinitionNode)]
+        names: dict[str | None, OperationType] = {}
+        for operation in found:
+            names[operation.name.value if operation.name else None] = OperationType(operation.operation.value)
+        return cls(document, names)
+
+    def operation_type(self, name: str | None) -> OperationType:
+        """The type of the operation of this name, or of the only one. Raises GraphQLError, as the spec wants it."""
+        if name is None and len(self.operations) == 1:
+            return next(iter(self.operations.values()))
+        if name is None and self.operations:
+            raise GraphQLError("operationName: must be given, since the document has several operations")
+        if name is None:
+            raise GraphQLError("query: the document has no operation")
+        try:
+            return self.operations[name]
+        except KeyError:
+            raise GraphQLError(f"operationName: the document has no operation {name!r}") from None
 
 
 class Documents:
@@ -37,7 +62,7 @@ class Documents:
         if known is not None:
             self._known.move_to_end(text)
             return known
-        known = Known(parse(text))
+        known = Known.parsed(text)
         if len(text) <= MAX_TEXT:
             self._known[text] = known
             if len(self._known) > CACHED:
@@ -55,11 +80,15 @@ class DocumentCache(SchemaExtension):
 
     def on_parse(self) -> Iterator[None]:
         """Takes the place of parsing."""
-        if self.execution_context.query:
+        context = self.execution_context
+        known: Known | None = getattr(context.context, "document", None)
+        if known is not None:
+            self._known, context.graphql_document = known, known.document
+        elif context.query:
             # A text that can't be parsed is left to Strawberry, which tells of it as of any other refusal.
             with contextlib.suppress(GraphQLSyntaxError):
-                self._known = self._documents.of(self.execution_context.query)
-                self.execution_context.graphql_document = self._known.document
+                self._known = self._documents.of(context.query)
+                context.graphql_document = self._known.document
         yield
 
     def on_validate(self) -> Iterator[None]:

@@ -15,12 +15,19 @@ logger = logging.getLogger("sapwood.errors")
 
 
 def publish(errors: Sequence[GraphQLError], document: DocumentNode | None) -> None:
-    """Gives each error its code, in place. What nobody foresaw is logged whole and masked, with an id for both."""
+    """Gives each error its code, in place, and logs it: clients' mistakes at INFO, in one line each.
+
+    What nobody foresaw is logged whole and masked, with an id for both.
+    """
     for error in errors:
         if error.extensions is None or "code" not in error.extensions:
             _publish(error, document)
         if len(error.message) > MAX_MESSAGE:
             error.message = error.message[:MAX_MESSAGE] + "…"
+        code = (error.extensions or {})["code"]
+        if code != SapwoodError.code:
+            place = ".".join(map(str, error.path)) if error.path else "the request"
+            logger.info("%s at %s: %s", code, place, " ".join(error.message.split()))
 
 
 def _publish(error: GraphQLError, document: DocumentNode | None) -> None:

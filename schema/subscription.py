@@ -9,7 +9,7 @@ import strawberry
 from strawberry import UNSET
 
 from schema import event
-from schema.context import Info
+from schema.context import Context, Info
 from schema.enums import EventType
 from schema.event import SessionEvent
 from schema.inputs import given
@@ -61,8 +61,9 @@ class Subscription:
         from_seq: int | None = UNSET,
         types: list[EventType] | None = UNSET,
     ) -> AsyncGenerator[SessionEvent, None]:
-        feed, space = info.context.store.feed, info.context.space
-        return _published(await feed.session_events(space, session_id, given(from_seq)), wire_names(types))
+        context = info.context
+        source = await context.store.feed.session_events(context.space, session_id, given(from_seq))
+        return _published(source, wire_names(types), context)
 
     @strawberry.subscription(
         description="Live events of all sessions of the space, or of the subtree under rootId, sessions created later "
@@ -121,10 +122,13 @@ class Subscription:
 
 
 async def _published(
-    source: AsyncGenerator[events.Event, None], types: list[str] | None
+    source: AsyncGenerator[events.Event, None], types: list[str] | None, told: Context | None = None
 ) -> AsyncGenerator[SessionEvent, None]:
+    """The events of these types. `told`, of a feed of one session, learns which event is being told."""
     try:
         async for item in source:
+            if told is not None:
+                told.next_seq = item.seq
             if types is None or item.type in types:
                 yield event.from_domain(item)
     finally:

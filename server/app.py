@@ -14,6 +14,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from schema.build import build_schema
+from server.connections import SEND_TIMEOUT
 from server.graphql import Endpoint
 from server.opening import open_store
 from server.settings import Settings
@@ -49,9 +50,9 @@ def create_app(settings: Settings) -> Starlette:
     served = Served()
 
     @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
         store = await open_store(settings)
-        served.store, served.endpoint = store, Endpoint(schema, store)
+        served.store, served.endpoint = store, Endpoint(schema, store, settings)
         # What is there now stays for good. Big lists make many objects at once, none of them in cycles: looking
         # through all of them again and again costs half of the time of a page of 5,000 digests.
         gc.collect()
@@ -59,7 +60,7 @@ def create_app(settings: Settings) -> Starlette:
         gc.set_threshold(50_000, 10, 10)
         collecting = asyncio.create_task(_collect_leftovers(store))
         try:
-            yield
+            yield {SEND_TIMEOUT: settings.send_timeout}
         finally:
             collecting.cancel()
             await store.close()
@@ -68,7 +69,7 @@ def create_app(settings: Settings) -> Starlette:
         return JSONResponse({"status": "ok"})
 
     async def readyz(_: Request) -> Response:
-        assert served.store is not None
+        assert served.store is not None and served.endpoint is not None
         problem: str | None = None
         try:
             async with asyncio.timeout(READY_SECONDS):
@@ -81,12 +82,13 @@ def create_app(settings: Settings) -> Starlette:
             problem = "changes of other processes are not being followed"
         body: dict[str, Any] = {"status": "ready"} if problem is None else {"status": "unavailable", "reason": problem}
         body["subscriptions"] = served.store.feed.hub.count
+        body["operations"] = served.endpoint.operations.running
         return JSONResponse(body, status_code=200 if problem is None else 503)
 
     routes = [
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
         Route("/graphql", served),
         WebSocketRoute("/graphql", served),
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
     ]
     return Starlette(routes=routes, lifespan=lifespan)

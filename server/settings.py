@@ -16,3 +16,6 @@ class Settings(BaseSettings):
     database_url: str | None = Field(None, description="mongodb://… for MongoDB; not set: SQLite in the data folder.")
     data_dir: Path = Field(Path("sapwood-data"), description="Folder of the SQLite file.")
     workers: int = Field(1, ge=1, description="Server processes on the one port.")
+    deadline: float = Field(30, gt=0, description="Seconds that a query may take.")
+    send_timeout: float = Field(30, gt=0, description="Seconds that a client may read nothing of what waits for it.")
+    grace: int = Field(10, ge=0, description="Seconds that operations may go on when the server is told to end.")

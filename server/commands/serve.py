@@ -11,7 +11,18 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Host, Port, Workers, settings_of
+from server.commands.options import (
+    DEFAULTS,
+    DatabaseUrl,
+    DataDir,
+    Deadline,
+    Grace,
+    Host,
+    Port,
+    SendTimeout,
+    Workers,
+    settings_of,
+)
 from server.commands.terminal import opened
 from server.settings import Settings
 from storage import errors
@@ -22,9 +33,6 @@ if TYPE_CHECKING:
 
 WAITING = 2048
 """Connections that the system keeps waiting until a process accepts them."""
-LARGEST_MESSAGE = 16 * 1024 * 1024
-GRACE_SECONDS = 10
-"""How long requests may go on after the server was told to end."""
 
 
 def serve(
@@ -33,9 +41,21 @@ def serve(
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
     workers: Workers = DEFAULTS.workers,
+    deadline: Deadline = DEFAULTS.deadline,
+    send_timeout: SendTimeout = DEFAULTS.send_timeout,
+    grace: Grace = DEFAULTS.grace,
 ) -> None:
     """Starts the server and says where its data are and where it listens."""
-    settings = settings_of(host=host, port=port, database_url=database_url, data_dir=data_dir, workers=workers)
+    settings = settings_of(
+        host=host,
+        port=port,
+        database_url=database_url,
+        data_dir=data_dir,
+        workers=workers,
+        deadline=deadline,
+        send_timeout=send_timeout,
+        grace=grace,
+    )
     name = asyncio.run(_name(settings))
     listener = listen(settings.host, settings.port)
     if settings.workers == 1:
@@ -87,17 +107,21 @@ def announce(name: str, listener: socket.socket, host: str) -> None:
     print(line, flush=True)
 
 
-def _config(app: "Starlette | str", **given: Any) -> "uvicorn.Config":
+def _config(app: "Starlette | str", settings: Settings, **given: Any) -> "uvicorn.Config":
     import uvicorn
+
+    from server.connections import HttpConnection, SocketConnection
+    from server.http import MAX_BODY
 
     return uvicorn.Config(
         app,
-        ws="websockets-sansio",
-        ws_max_size=LARGEST_MESSAGE,
+        http=HttpConnection,
+        ws=SocketConnection,
+        ws_max_size=MAX_BODY,
         log_level="warning",
         access_log=False,
         lifespan="on",
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=settings.grace,
         **given,
     )
 
@@ -116,7 +140,7 @@ def run(
 
     from server.app import create_app
 
-    config = _config(create_app(settings))
+    config = _config(create_app(settings), settings)
     server = uvicorn.Server(config)
 
     def end(*_: object) -> None:
@@ -156,7 +180,7 @@ def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[]
             os.environ.pop(variable, None)
         else:
             os.environ[variable] = str(value)
-    config = _config("server.commands.serve:app_of_worker", factory=True, workers=settings.workers)
+    config = _config("server.commands.serve:app_of_worker", settings, factory=True, workers=settings.workers)
     supervisor = Multiprocess(config, sockets=[listener])
     ready()
     supervisor.run()

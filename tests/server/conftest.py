@@ -1,9 +1,15 @@
-"""Servers to talk to: one that tests share, and ones of a test's own."""
+"""Servers to talk to: one that tests share, and ones of a test's own.
 
+Tests with clients from npm need Node. Where it is missing they are left out and that is said, but never in CI.
+"""
+
+import os
+import shutil
 import signal
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import pymongo
@@ -12,7 +18,32 @@ import pytest
 from tests.server.client import Client, Socket
 from tests.server.process import Server
 
-Serve = Callable[[], Server]
+NODE = shutil.which("node")
+NODE_FOLDER = Path(__file__).with_name("node")
+left_out = pytest.StashKey[int]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if NODE is not None or os.environ.get("CI"):
+        return
+    needing = [item for item in items if "node" in getattr(item, "fixturenames", ())]
+    if needing:
+        items[:] = [item for item in items if item not in needing]
+        config.hook.pytest_deselected(items=needing)
+        config.stash[left_out] = len(needing)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if (count := config.stash.get(left_out, 0)) > 0:
+        terminalreporter.write_line(f"Node is missing: {count} tests with clients from npm were left out.")
+
+
+@pytest.fixture(scope="session")
+def node() -> Path:
+    """Where the scripts for Node are, their packages installed."""
+    assert NODE is not None, "Node is missing: install version 20 or later"
+    assert (NODE_FOLDER / "node_modules").exists(), f"run npm ci in {NODE_FOLDER}, as make test does"
+    return NODE_FOLDER
 
 
 @pytest.fixture(scope="session", params=["sqlite", "mongodb"])
@@ -68,13 +99,19 @@ def name() -> str:
     return f"s{uuid.uuid4().hex[:12]}"
 
 
+class Serve(Protocol):
+    """Starts a server, with the options given."""
+
+    def __call__(self, *options: str) -> Server: ...
+
+
 @pytest.fixture
 def serve(place: Path | str, tmp_path: Path) -> Iterator[Serve]:
     """Starts servers on the test's own data, and ends those that still run after the test."""
     servers: list[Server] = []
 
-    def start() -> Server:
-        server = Server(place, tmp_path / f"log-{len(servers)}")
+    def start(*options: str) -> Server:
+        server = Server(place, tmp_path / f"log-{len(servers)}", options)
         servers.append(server)
         server.start()
         return server

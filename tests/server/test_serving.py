@@ -182,7 +182,9 @@ def test_the_demo_shows_a_forest_and_something_live(place: Path | str) -> None:
         seen = [watching.stdout.readline() for _ in range(5)]
         assert "connection_ack" in seen[0]
         assert all("spaceEvents" in message for message in seen[1:]), seen
-        page = httpx.get(told[told.rindex("http") :].strip(), headers={"accept": "text/html"}, timeout=IN_TIME)
+        page = httpx.get(
+            told[told.rindex("http") :].strip(), headers={"accept": "text/html,*/*;q=0.8"}, timeout=IN_TIME
+        )
         assert len(page.json()["data"]["forest"]["nodes"]) >= 11
         assert end(process) == 0
         watching.communicate(timeout=SECONDS)

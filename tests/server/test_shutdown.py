@@ -7,6 +7,7 @@ from tests.server.client import IN_TIME, Client, Ended, Socket, begin, subscribe
 from tests.server.conftest import Serve
 from tests.server.operations import FOLLOW, append, create, log, texts, user
 from tests.server.process import Server
+from tests.server.test_leaving import LONG, WIDTH, under_way, wide
 
 SPACE = "subscription($positions: [SessionPosition!]) { spaceEvents(positions: $positions) { sessionId seq } }"
 FOREST = "subscription { forestChanges { ... on ForestSnapshot { forest { nodeCount } } } }"
@@ -99,3 +100,24 @@ async def test_a_client_that_does_not_read_does_not_hold_up_the_end(serve: Serve
                 raise AssertionError("told before the end")
         connection.transport.abort()
         await connection.wait_closed()
+
+
+async def test_what_is_under_way_is_answered_within_the_grace_period(serve: Serve, name: str) -> None:
+    server = serve("--grace", "120")
+    async with Client(lambda: server.graphql) as client:
+        await wide(client, name)
+        asking = asyncio.create_task(client.run(LONG, id=name))
+        await under_way(server, 1)
+        assert await asyncio.to_thread(server.end) == 0
+        assert len((await asking)["topologyNode"]["children"]) == WIDTH
+
+
+async def test_what_outlasts_the_grace_period_is_told_to_try_again(serve: Serve, name: str) -> None:
+    server = serve("--grace", "0")
+    async with Client(lambda: server.graphql) as client:
+        await wide(client, name)
+        asking = asyncio.create_task(client.refusal(LONG, id=name))
+        await under_way(server, 1)
+        assert await asyncio.to_thread(server.end) == 0
+        assert (await asking).code == "UNAVAILABLE"
+    assert "Traceback" not in server.output

@@ -1,0 +1,71 @@
+"""What the log has of errors: clients' mistakes in a line at INFO, the server's own whole, under an id."""
+
+import logging
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from schema.build import build_schema
+from server.caller import OPEN
+from server.operations import Operations, Refused, Request
+from storage.sqlite.database import FILE
+from storage.store import Store
+from tests.server.client import Client, Socket
+from tests.server.operations import FOLLOW, append, create, texts
+from tests.server.process import Server
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("{", "BAD_INPUT"),
+        ("{ nonsense }", "BAD_INPUT"),
+        ('mutation { renameSession(id: "no", label: "x") { session { id } } }', "NOT_FOUND"),
+        ('mutation { createSession(input: {id: "a\\nb"}) { session { id } } }', "BAD_INPUT"),
+    ],
+)
+async def test_a_clients_mistake_is_one_line_at_info(
+    store: Store, caplog: pytest.LogCaptureFixture, query: str, code: str
+) -> None:
+    caplog.set_level(logging.INFO, "sapwood")
+    operations = Operations(build_schema(), store, 30)
+    try:
+        answer = await operations.answer(operations.identify(Request(query), OPEN))
+    except Refused as refused:
+        answer = refused.answer
+    assert answer.code == code
+    ours = [record for record in caplog.records if record.name.startswith(("sapwood", "strawberry"))]
+    assert [(record.levelname, record.exc_info) for record in ours] == [("INFO", None)]
+    assert code in ours[0].getMessage() and "\n" not in ours[0].getMessage()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server on an SQLite file, which a test can spoil."""
+    server = Server(tmp_path / "data", tmp_path / "log")
+    server.start()
+    yield server
+    server.end()
+
+
+async def test_the_servers_own_mistake_is_masked_and_the_log_has_its_id(tmp_path: Path, server: Server) -> None:
+    """By request and by socket. The mistake is a row that no server wrote."""
+    async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
+        await create(client, "x")
+        await append(client, "x", *texts(3))
+        with closing(sqlite3.connect(tmp_path / "data" / FILE)) as connection, connection:
+            connection.execute("UPDATE commits SET doc = '{\"secret\": 1}'")
+        query = '{ session(id: "x") { events { events { seq } } } }'
+        refusals = [
+            await client.refusal(query),
+            await (await socket.subscribe(FOLLOW, id="x", **{"from": 0})).refusal(),
+        ]
+    for refusal in refusals:
+        assert refusal.code == "INTERNAL"
+        id = refusal.errors[0]["extensions"]["id"]
+        assert id in refusal.message and "secret" not in refusal.message
+        assert re.search(rf"internal error {id}.*\nTraceback", server.output)

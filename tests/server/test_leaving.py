@@ -1,0 +1,176 @@
+"""Queries that nobody waits for or that take too long, and clients that stop reading."""
+
+import asyncio
+import contextlib
+import json
+import re
+import socket as sockets
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.server.client import IN_TIME, Client, Socket, begin, subscribe_message
+from tests.server.conftest import Serve
+from tests.server.operations import FOLLOW, append, create, texts, user
+from tests.server.process import Server
+from tests.server.test_sockets import has_subscriptions
+from tests.server.test_streams import opened
+
+WIDTH = 9
+LONG = """query($id: ID!) { topologyNode(id: $id) {
+  children { parent { children { parent { children { parent { children { parent { children { id } } } } } } } } } } }"""
+"""Looks up WIDTH ** 5 nodes, which takes long on any machine."""
+
+
+async def wide(client: Client, id: str) -> None:
+    """A session of so many children."""
+    await create(client, id)
+    await asyncio.gather(*(create(client, f"{id}-{place}", id) for place in range(WIDTH)))
+
+
+def processor_seconds(server: Server) -> float:
+    """What the server has used so far."""
+    times = server.process.cpu_times()
+    return float(times.user + times.system)
+
+
+async def under_way(server: Server, count: int) -> None:
+    """Returns once the server runs so many queries and mutations."""
+    async with asyncio.timeout(IN_TIME):
+        while (await asyncio.to_thread(server.ready))[1]["operations"] != count:  # noqa: ASYNC110  # another process's
+            await asyncio.sleep(0.02)
+
+
+async def test_a_query_that_takes_too_long_is_stopped_on_every_transport(serve: Serve, name: str) -> None:
+    """The refusal names the limit; others are answered, and a feed has no deadline."""
+    server = serve("--deadline", "0.4")
+    async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
+        await wide(client, name)
+        live = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
+        refusal = await client.refusal(LONG, id=name)
+        assert (refusal.code, "0.4 s" in refusal.message) == ("UNAVAILABLE", True)
+        refusal = await (await socket.subscribe(LONG, id=name)).refusal()
+        assert refusal.code == "UNAVAILABLE"
+        async with opened(server, LONG, id=name) as (_, events):
+            event, told = await events.next()
+            assert (event, told["errors"][0]["extensions"]["code"]) == ("next", "UNAVAILABLE")
+            assert await events.next() == ("complete", None)
+        async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
+            answer = await http.post(server.graphql, json={"query": LONG, "variables": {"id": name}})
+        assert (answer.status_code, list(answer.json())) == (503, ["errors"])
+        await under_way(server, 0)
+        await append(client, name, *texts(1))
+        assert (await live.next())["sessionEvents"]["seq"] == 0
+
+
+@pytest.mark.parametrize("transport", ["request", "socket", "completed on a socket", "stream"])
+async def test_a_query_whose_client_has_gone_is_stopped(serve: Serve, name: str, transport: str) -> None:
+    """It costs less than half of the processor time that it takes whole."""
+    server = serve("--deadline", "600")
+    async with Client(lambda: server.graphql) as client:
+        await wide(client, name)
+        before = processor_seconds(server)
+        await client.run(LONG, id=name)
+        whole = processor_seconds(server) - before
+        before = processor_seconds(server)
+        body = json.dumps({"query": LONG, "variables": {"id": name}}).encode()
+        if transport in ("request", "stream"):
+            where = urlsplit(server.url)
+            _, writer = await asyncio.open_connection(where.hostname, where.port)
+            accept = "text/event-stream" if transport == "stream" else "*/*"
+            head = f"POST /graphql HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\ncontent-type: application/json\r\n"
+            writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            await under_way(server, 1)
+            writer.transport.abort()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+            await under_way(server, 0)
+        else:
+            connection = await begin(server.socket)
+            await connection.send(json.dumps(subscribe_message("1", LONG, {"id": name})))
+            await under_way(server, 1)
+            if transport == "completed on a socket":
+                await connection.send('{"type": "complete", "id": "1"}')
+                await under_way(server, 0)
+            connection.transport.abort()
+            await connection.wait_closed()
+            await under_way(server, 0)
+        assert processor_seconds(server) - before < whole / 2
+
+
+async def stalled(server: Server, raw: sockets.socket) -> None:
+    raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 64 * 1024)
+    raw.setblocking(False)
+    where = urlsplit(server.url)
+    await asyncio.get_running_loop().sock_connect(raw, (where.hostname, where.port))
+
+
+async def fill(client: Client, id: str) -> None:
+    """Appends more than the buffers of both sides hold."""
+    for _ in range(3):
+        await append(client, id, *(user("x" * 100_000) for _ in range(40)))
+
+
+async def test_a_socket_whose_client_reads_nothing_is_closed_and_told_where_to_resume(serve: Serve, name: str) -> None:
+    """A client that wakes up in time reads what was under way, then why, and a seq that it has not seen past."""
+    server = serve("--send-timeout", "1")
+    async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
+        await create(client, name)
+        healthy = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
+        with sockets.socket() as raw:
+            await stalled(server, raw)
+            connection = await begin(server.socket, sock=raw, max_queue=1)
+            connection.transport.pause_reading()
+            await connection.send(json.dumps(subscribe_message("feed", FOLLOW, {"id": name, "from": 0})))
+            await has_subscriptions(server, 2)
+            await fill(client, name)
+            await has_subscriptions(server, 1)
+            connection.transport.resume_reading()
+            seen = -1
+            with contextlib.suppress(ConnectionClosed):
+                async for frame in connection:
+                    seen = json.loads(frame)["payload"]["data"]["sessionEvents"]["seq"]
+            found = re.search(r"feed=(\d+)", connection.close_reason or "")
+            assert connection.close_code == 1013 and found is not None, connection.close_reason
+            assert int(found.group(1)) in (seen, seen + 1)
+        assert len(await healthy.take(120)) == 120
+
+
+async def test_an_event_stream_whose_client_reads_nothing_is_cut_off(serve: Serve, name: str) -> None:
+    server = serve("--send-timeout", "1")
+    async with Client(lambda: server.graphql) as client:
+        await create(client, name)
+        with sockets.socket() as raw:
+            await stalled(server, raw)
+            body = json.dumps({"query": FOLLOW, "variables": {"id": name, "from": 0}})
+            head = (
+                "POST /graphql HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\ncontent-type: application/json\r\n"
+            )
+            request = f"{head}content-length: {len(body)}\r\n\r\n{body}"
+            await asyncio.get_running_loop().sock_sendall(raw, request.encode())
+            await has_subscriptions(server, 1)
+            await fill(client, name)
+            await has_subscriptions(server, 0)
+
+
+async def test_a_slow_reader_is_no_stalled_one(serve: Serve, name: str) -> None:
+    """It takes several times the send timeout for what waits for it, and gets all of it."""
+    server = serve("--send-timeout", "1")
+    async with Client(lambda: server.graphql) as client:
+        await create(client, name)
+        await fill(client, name)
+        with sockets.socket() as raw:
+            await stalled(server, raw)
+            connection = await begin(server.socket, sock=raw, max_queue=1)
+            await connection.send(json.dumps(subscribe_message("1", FOLLOW, {"id": name, "from": 0})))
+            seen: list[Any] = []
+            for seq in range(120):
+                async with asyncio.timeout(IN_TIME):
+                    seen.append(json.loads(await connection.recv())["payload"]["data"]["sessionEvents"]["seq"])
+                if seq % 12 == 0:
+                    await asyncio.sleep(0.4)  # the slowness itself
+            assert seen == list(range(120))
+            await connection.close()

@@ -1,0 +1,242 @@
+"""GraphQL over HTTP beyond the audits of graphql-http: what is no request, and what the answer says of it."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.server.client import IN_TIME, Client
+from tests.server.operations import append, create, texts
+from tests.server.process import Server
+
+JSON = {"content-type": "application/json"}
+RESPONSE = "application/graphql-response+json"
+QUERY = b'{"query": "{ viewer { space } }"}'
+MAX_BODY = 12 * 1024 * 1024
+
+
+async def ask(server: Server, method: str = "POST", **given: Any) -> httpx.Response:
+    async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
+        return await http.request(method, server.graphql, **given)
+
+
+def check(answer: httpx.Response, status: int, code: str = "BAD_INPUT") -> str:
+    """Holds that this is a refusal in JSON; its message."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] in ("application/json; charset=utf-8", f"{RESPONSE}; charset=utf-8")
+    body = answer.json()
+    assert list(body) == ["errors"] and len(body["errors"]) == 1
+    assert body["errors"][0]["extensions"]["code"] == code
+    message: str = body["errors"][0]["message"]
+    return message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"5",
+        b'"{ viewer { space } }"',
+        b'[{"query": "{ viewer { space } }"}]',
+        b'{"query": "\xff"}',
+        b"\xff\xfe{\0}\0",
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"query": "{ viewer { space } }", "variables": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+        b'{"query": "{ viewer { space } }", "variables": {"a": NaN}}',
+        b"{}",
+        b'{"query": null}',
+        b'{"query": ["{ viewer { space } }"]}',
+        b'{"query": "{ viewer { space } }", "variables": "{}"}',
+        b'{"query": "{ viewer { space } }", "variables": []}',
+        b'{"query": "{ viewer { space } }", "operationName": {}}',
+        b'{"query": "{ viewer { space } }", "extensions": []}',
+    ],
+)
+@pytest.mark.parametrize("accept", ["application/json", RESPONSE])
+async def test_a_body_that_is_no_request_is_refused(shared: Server, body: bytes, accept: str) -> None:
+    check(await ask(shared, content=body, headers={**JSON, "accept": accept}), 400)
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("{", None),
+        ("", None),
+        ("{ nonsense }", None),
+        ("query A { viewer { space } } query B { viewer { space } }", None),
+        ("query A { viewer { space } }", "B"),
+        ("query A { viewer { space } }", ""),
+        ("fragment F on Viewer { space }", None),
+        ("query($a: Int!) { viewer { space } }", None),
+    ],
+)
+async def test_a_document_that_can_not_be_run_is_refused(shared: Server, query: str, name: str | None) -> None:
+    """With 400 for clients that know the newer media type, else with 200 as such clients expect it."""
+    body = json.dumps({"query": query, "operationName": name})
+    check(await ask(shared, content=body, headers={**JSON, "accept": RESPONSE}), 400)
+    check(await ask(shared, content=body, headers=JSON), 200)
+
+
+async def test_a_named_one_of_several_operations_is_run(shared: Server) -> None:
+    query = "query A { viewer { space } } query B { viewer { role } }"
+    answer = await ask(shared, json={"query": query, "operationName": "B"})
+    assert answer.json() == {"data": {"viewer": {"role": "ADMIN"}}}
+
+
+async def test_what_fails_while_it_runs_is_200_with_data(shared: Server, name: str) -> None:
+    query = "query($id: ID!) { viewer { space } session(id: $id) { events(first: -1) { head } } }"
+    await ask(shared, json={"query": f'mutation {{ createSession(input: {{id: "{name}"}}) {{ session {{ id }} }} }}'})
+    body = json.dumps({"query": query, "variables": {"id": name}})
+    for accept in ("application/json", RESPONSE):
+        answer = await ask(shared, content=body, headers={**JSON, "accept": accept})
+        assert answer.status_code == 200
+        assert answer.json()["data"] == {"viewer": {"space": "default"}, "session": None}
+        assert answer.json()["errors"][0]["extensions"]["code"] == "BAD_INPUT"
+
+
+@pytest.mark.parametrize(
+    ("accept", "media"),
+    [
+        ("*/*", "application/json"),
+        ("", "application/json"),
+        ("application/*", "application/json"),
+        ("APPLICATION/JSON", "application/json"),
+        (f"{RESPONSE}, application/json;q=0.9", RESPONSE),
+        (f"application/json;q=0.9, {RESPONSE}", RESPONSE),
+        (f"{RESPONSE};q=0.2, application/json;q=0.9", "application/json"),
+        (f"{RESPONSE}; charset=utf-8, application/json", RESPONSE),
+        (f"{RESPONSE};q=0, */*", "application/json"),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "application/json"),
+        ("text/event-stream;q=0.1, application/json", "application/json"),
+    ],
+)
+async def test_the_answer_has_the_media_type_that_is_preferred(shared: Server, accept: str, media: str) -> None:
+    answer = await ask(shared, content=QUERY, headers={**JSON, "accept": accept})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, f"{media}; charset=utf-8")
+    assert answer.json() == {"data": {"viewer": {"space": "default"}}}
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/png", "application/json;q=0", "*/*;q=0"])
+async def test_what_can_not_be_answered_acceptably_is_406(shared: Server, accept: str) -> None:
+    message = check(await ask(shared, content=QUERY, headers={**JSON, "accept": accept}), 406)
+    assert "application/json" in message
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS"])
+async def test_other_methods_are_405_and_the_right_ones_told(shared: Server, method: str) -> None:
+    answer = await ask(shared, method, content=QUERY, headers=JSON)
+    check(answer, 405)
+    assert answer.headers["allow"] == "GET, POST"
+
+
+async def test_a_mutation_by_get_is_405_and_nothing_is_done(shared: Server, name: str) -> None:
+    query = f'mutation {{ createSession(input: {{id: "{name}"}}) {{ session {{ id }} }} }}'
+    answer = await ask(shared, "GET", params={"query": query})
+    check(answer, 405)
+    assert answer.headers["allow"] == "POST"
+    found = await ask(shared, "GET", params={"query": f'{{ session(id: "{name}") {{ id }} }}'})
+    assert found.json() == {"data": {"session": None}}
+
+
+async def test_a_query_goes_by_get(shared: Server) -> None:
+    query = "query A($id: ID!) { session(id: $id) { id } } query B { viewer { space } }"
+    variables = {"query": query, "operationName": "A", "variables": '{"id": "no-such-session"}'}
+    assert (await ask(shared, "GET", params=variables)).json() == {"data": {"session": None}}
+
+
+@pytest.mark.parametrize(
+    "address", ["", "?query", "?query=%ff", "?query={__typename}&variables={", "?query={__typename}&variables=[]"]
+)
+async def test_an_address_that_is_no_request_is_refused(shared: Server, address: str) -> None:
+    async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
+        answer = await http.get(f"{shared.graphql}{address}", headers={"accept": RESPONSE})
+    check(answer, 400)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"content-type": "text/plain"},
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "multipart/form-data; boundary=x"},
+        {"content-type": "application/graphql"},
+        {"content-type": "application/json; charset=latin-1"},
+        {"content-type": "application/json", "content-encoding": "gzip"},
+    ],
+)
+async def test_other_content_is_415(shared: Server, headers: Mapping[str, str]) -> None:
+    content = gzip.compress(QUERY) if "content-encoding" in headers else QUERY
+    check(await ask(shared, content=content, headers=headers), 415)
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"'])
+async def test_json_may_name_its_charset(shared: Server, kind: str) -> None:
+    assert (await ask(shared, content=QUERY, headers={"content-type": kind})).status_code == 200
+
+
+@pytest.mark.parametrize("accept", ["*/*", RESPONSE])
+async def test_a_subscription_by_a_plain_request_says_how_it_goes(shared: Server, accept: str) -> None:
+    body = {"query": "subscription { spaceEvents { seq } }"}
+    message = check(await ask(shared, json=body, headers={"accept": accept}), 400)
+    assert "text/event-stream" in message and "graphql-transport-ws" in message
+
+
+async def test_a_body_of_12_mib_is_taken(shared: Server) -> None:
+    start, end = b'{"query": "{ viewer { space } }", "variables": {"x": "', b'"}}'
+    content = start + b"x" * (MAX_BODY - len(start) - len(end)) + end
+    answer = await ask(shared, content=content, headers=JSON)
+    assert answer.json() == {"data": {"viewer": {"space": "default"}}}
+
+
+@pytest.mark.parametrize("way", ["announced", "in chunks"])
+async def test_a_larger_body_is_refused_before_it_is_read(shared: Server, way: str) -> None:
+    """The answer comes though most of the body never does, and the connection is closed."""
+    where = urlsplit(shared.url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    head = "POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    if way == "announced":
+        writer.write(f"{head}content-length: 1000000000\r\n\r\n".encode())
+    else:
+        writer.write(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
+        for _ in range(13):
+            writer.write(b"100000\r\n" + b"x" * 2**20 + b"\r\n")
+    async with asyncio.timeout(IN_TIME):
+        answer = await reader.read()
+    head, body = answer.decode().split("\r\n\r\n")
+    assert " 413 " in head.splitlines()[0] and "connection: close" in head.lower()
+    error = json.loads(body)["errors"][0]
+    assert (error["extensions"]["code"], str(MAX_BODY) in error["message"]) == ("PAYLOAD_TOO_LARGE", True)
+    writer.close()
+
+
+async def test_a_client_that_sends_a_larger_body_whole_is_told_all_the_same(shared: Server) -> None:
+    answer = await ask(shared, content=b"x" * 20_000_000, headers=JSON)
+    check(answer, 413, "PAYLOAD_TOO_LARGE")
+
+
+async def test_requests_on_one_connection_go_on_after_a_refused_one(shared: Server) -> None:
+    async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
+        for content, status in ((b"{", 400), (QUERY, 200), (b"null", 400), (QUERY, 200)):
+            assert (await http.post(shared.graphql, content=content, headers=JSON)).status_code == status
+
+
+async def test_half_a_request_harms_nobody(shared: Server, client: Client, name: str) -> None:
+    """A client that goes in the middle of its body is forgotten."""
+    where = urlsplit(shared.url)
+    for _ in range(20):
+        _, writer = await asyncio.open_connection(where.hostname, where.port)
+        writer.write(
+            b"POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+        )
+        await writer.drain()
+        writer.transport.abort()
+    await create(client, name)
+    assert (await append(client, name, *texts(1)))["head"] == 1
