@@ -12,6 +12,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.datetime_ms import DatetimeMS
 
 from storage import text
+from storage.access_key import AccessKey
 from storage.database import Commit
 from storage.events import Instant, Model
 from storage.session import SessionMeta, Slots
@@ -25,6 +26,7 @@ MAX_EVENT_BYTES = 2 * 1024 * 1024
 and a document ends at 16 MiB."""
 
 SESSION_DATES = ("createdAt", "updatedAt", "lastEventAt")
+KEY_DATES = ("createdAt", "expiresAt", "lastUsedAt", "revokedAt")
 SLOT_NAMES = ("systemPrompt", "insight", "memory")
 SPARSE = ("turns", "turnSeqs", "steps", "stepSeqs")
 DERIVED = {"label": "labelFold", "parent_id": "parentKey", "ancestors": "lineage", "refs": "refKeys"}
@@ -142,6 +144,21 @@ def decode_commit(document: Document) -> Commit:
         document["events"] = orjson.loads(document["events"])
     document["id"] = document.pop("_id")
     return Commit.model_validate(document)
+
+
+def encode_access_key(key: AccessKey) -> Document:
+    """The document of an API key."""
+    document = _dump(key, exclude={"id"})
+    _to_dates(document, KEY_DATES)
+    document["_id"] = key.id
+    return document
+
+
+def decode_access_key(document: Document) -> AccessKey:
+    """The API key of a document, which is used up."""
+    _to_instants(document, KEY_DATES)
+    document["id"] = document.pop("_id")
+    return AccessKey.model_validate(document)
 
 
 def changed_fields(document: Document, model: Model, names: Mapping[str, Any]) -> tuple[Document, Document]:

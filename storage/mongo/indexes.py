@@ -9,7 +9,7 @@ from pymongo.errors import DuplicateKeyError
 
 from storage import errors
 
-VERSION = 1
+VERSION = 2
 ATTEMPT_SECONDS = 24 * 60 * 60
 """How long the evidence of a transaction is kept; it is asked for within seconds."""
 
@@ -37,12 +37,13 @@ INDEXES = {
         _index("turns", sparse=True),
         _index("steps", sparse=True),
     ],
+    "keys": [_index("space")],
     "attempts": [_index("at", expireAfterSeconds=ATTEMPT_SECONDS)],
 }
 
 
 async def prepare(database: AsyncIOMotorDatabase[dict[str, Any]]) -> None:
-    """Makes the indexes that are missing. Raises StartupError for documents of a newer version."""
+    """Makes the indexes that are missing. Raises StartupError for documents of another version."""
     # Another server may start at the same time.
     with contextlib.suppress(DuplicateKeyError):
         await database["meta"].update_one({"_id": "schema"}, {"$setOnInsert": {"version": VERSION}}, upsert=True)
@@ -52,6 +53,11 @@ async def prepare(database: AsyncIOMotorDatabase[dict[str, Any]]) -> None:
         raise errors.StartupError(
             f"the database {database.name} was written by a newer Sapwood (schema version {version}, this one knows "
             f"{VERSION}): install that version, or name another database in SAPWOOD_DATABASE_URL"
+        )
+    if version < VERSION:
+        raise errors.StartupError(
+            f"the database {database.name} was written by a pre-release of Sapwood (schema version {version}, this one "
+            f"reads {VERSION}): name another database in SAPWOOD_DATABASE_URL"
         )
     for collection, indexes in INDEXES.items():
         await database[collection].create_indexes(indexes)

@@ -8,7 +8,7 @@ import sqlite3
 
 from storage import errors
 
-VERSION = 1
+VERSION = 2
 
 STATEMENTS = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -59,6 +59,8 @@ CREATE TABLE slots (
 CREATE UNIQUE INDEX slots_id ON slots (space, id);
 CREATE INDEX slots_created ON slots (space, created_at, id);
 
+CREATE TABLE keys (id TEXT PRIMARY KEY, space TEXT NOT NULL, doc TEXT NOT NULL) WITHOUT ROWID;
+
 CREATE TABLE changes (
     number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, space TEXT NOT NULL, id TEXT NOT NULL,
     log TEXT NOT NULL DEFAULT '', first INTEGER NOT NULL DEFAULT 0, last INTEGER NOT NULL DEFAULT -1
@@ -96,12 +98,17 @@ END;
 
 
 def prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Makes the tables in a new file. Raises StartupError for a file of a newer version or of another program."""
+    """Makes the tables in a new file. Raises StartupError for a file of another version or of another program."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise errors.StartupError(
             f"{path} was written by a newer Sapwood (schema version {version}, this one knows {VERSION}): "
             "install that version, or name another folder with SAPWOOD_DATA_DIR"
+        )
+    if 0 < version < VERSION:
+        raise errors.StartupError(
+            f"{path} was written by a pre-release of Sapwood (schema version {version}, this one reads {VERSION}): "
+            "move it away, or name another folder with SAPWOOD_DATA_DIR"
         )
     if version == VERSION:
         return

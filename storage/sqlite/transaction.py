@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from storage import errors
+from storage.access_key import AccessKey
 from storage.database import PLACE, Commit, Wake
 from storage.events import Instant, Model
 from storage.session import SessionMeta, Slot, Slots
@@ -149,6 +150,19 @@ class SqliteTransaction(SqliteQueries):
         sql = "UPDATE slots SET doc = :doc WHERE space = :space AND id = :id"
         self._write(sql, space=slots.space, id=slots.id, doc=document(changed))
         self._wake("slots", slots.space, slots.id)
+        return changed
+
+    async def insert_access_key(self, key: AccessKey) -> None:
+        self._write(
+            "INSERT INTO keys (id, space, doc) VALUES (:id, :space, :doc)",
+            id=key.id,
+            space=key.space,
+            doc=document(key),
+        )
+
+    async def change_access_key(self, key: AccessKey, changes: dict[str, Any]) -> AccessKey:
+        changed = key.model_copy(update=changes)
+        self._write("UPDATE keys SET doc = :doc WHERE id = :id", id=key.id, doc=document(changed))
         return changed
 
     async def delete(self, space: str, ids: Collection[str]) -> None:
