@@ -1,4 +1,4 @@
-"""What resolvers work with: the store, the caller's space, and loaders that batch without remembering."""
+"""What resolvers work with: the store, the caller's space and role, and loaders that batch without remembering."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -7,6 +7,7 @@ from typing import TypeAlias
 import strawberry
 from strawberry.dataloader import DataLoader
 
+from storage.access_key import AccessRole
 from storage.session import Slots
 from storage.store import Store
 from storage.topology import TopologyNode
@@ -19,7 +20,7 @@ class Context:
     none of them.
     """
 
-    def __init__(self, store: Store, space: str = "default", role: str = "ADMIN") -> None:
+    def __init__(self, store: Store, space: str = "default", role: AccessRole = AccessRole.ADMIN) -> None:
         self.store = store
         self.space = space
         self.role = role

@@ -4,11 +4,21 @@ from enum import Enum
 
 import strawberry
 
+from storage.access_key import AccessRole
 from storage.events import ChunkKind, RunStatus, SurfaceOpKind
 from storage.session import SessionOrder, SessionStatus, SlotName
 from storage.slots import InsightMode
 
-for domain_enum in (ChunkKind, RunStatus, SurfaceOpKind, SessionOrder, SessionStatus, SlotName, InsightMode):
+for domain_enum in (
+    AccessRole,
+    ChunkKind,
+    RunStatus,
+    SurfaceOpKind,
+    SessionOrder,
+    SessionStatus,
+    SlotName,
+    InsightMode,
+):
     strawberry.enum(domain_enum)
 
 
@@ -39,13 +49,3 @@ class ForkContext(Enum):
 
     INHERIT = "INHERIT"
     NONE = "NONE"
-
-
-@strawberry.enum
-class AccessRole(Enum):
-    """What a caller may do."""
-
-    VIEWER = "VIEWER"
-    AGENT = "AGENT"
-    ORCHESTRATOR = "ORCHESTRATOR"
-    ADMIN = "ADMIN"
