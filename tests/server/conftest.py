@@ -12,7 +12,7 @@ import pytest
 from tests.server.client import Client, Socket
 from tests.server.process import Server
 
-Serve = Callable[[], Server]
+Serve = Callable[..., Server]
 
 
 @pytest.fixture(scope="session", params=["sqlite", "mongodb"])
@@ -70,11 +70,11 @@ def name() -> str:
 
 @pytest.fixture
 def serve(place: Path | str, tmp_path: Path) -> Iterator[Serve]:
-    """Starts servers on the test's own data, and ends those that still run after the test."""
+    """Starts servers, with further options, on the test's own data, and ends those that still run after the test."""
     servers: list[Server] = []
 
-    def start() -> Server:
-        server = Server(place, tmp_path / f"log-{len(servers)}")
+    def start(*options: str) -> Server:
+        server = Server(place, tmp_path / f"log-{len(servers)}", *options)
         servers.append(server)
         server.start()
         return server

@@ -18,10 +18,11 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
 class Server:
-    """A `sapwood serve` process on a store's data. Each start takes a new port."""
+    """A `sapwood serve` process on a store's data, with further options. Each start takes a new port."""
 
-    def __init__(self, place: Path | str, log: Path) -> None:
+    def __init__(self, place: Path | str, log: Path, *options: str) -> None:
         self._place = place
+        self._options = options
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""
@@ -53,7 +54,10 @@ class Server:
         where = ["--data-dir", str(self._place)] if isinstance(self._place, Path) else ["--database-url", self._place]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [SAPWOOD, "serve", "--port", "0", *where], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [SAPWOOD, "serve", "--port", "0", *where, *self._options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
         deadline = time.monotonic() + START_SECONDS
         while (found := ADDRESS.search(self.output[begin:])) is None:
