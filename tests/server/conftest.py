@@ -18,6 +18,11 @@ Serve = Callable[..., Server]
 @pytest.fixture(scope="session", params=["sqlite", "mongodb"])
 def shared_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
     """Where the data of the shared servers are."""
+    yield from new_place(request, tmp_path_factory)
+
+
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
+    """A place for data that outlives one test, of the kind that is the request's parameter."""
     if request.param == "sqlite":
         yield tmp_path_factory.mktemp("shared") / "data"
         return
