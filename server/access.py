@@ -175,17 +175,3 @@ class Access:
             for id, at in uses.items():
                 if self._uses.get(id) == at:
                     del self._uses[id]
-
-
-async def is_guarded(database: Database, settings: Settings) -> bool:
-    """Whether callers need a credential. Raises StartupError for settings of JWTs that don't go together."""
-    return tokens_of(settings) is not None or await keys.exist(database)
-
-
-def check_exposure(settings: Settings, guarded: bool) -> None:
-    """Raises StartupError where other machines could reach a server that asks nobody for a credential."""
-    if not (guarded or settings.insecure or reaches_this_machine_alone(settings.host)):
-        raise errors.StartupError(
-            f"on {settings.host} other machines could do anything here: make a key with `sapwood keys create` (or set "
-            "up JWTs) first, listen on 127.0.0.1, or say --insecure (SAPWOOD_INSECURE=1) if that is meant"
-        )

@@ -48,7 +48,7 @@ async def _collect_leftovers(store: Store) -> None:
 def create_app(settings: Settings) -> Starlette:
     """The application: GraphQL at /graphql, health at /healthz and /readyz. Opens the store in its lifespan."""
     schema = build_schema()
-    guards = origins.middleware(settings.allowed_origins)
+    guards = origins.middleware(origins.allowed_by(settings.allowed_origins))
     served = Served()
 
     @contextlib.asynccontextmanager

@@ -16,16 +16,17 @@ ANY = "*"
 PREFLIGHT_SECONDS = 600
 
 
-def middleware(setting: str) -> list[Middleware]:
-    """What guards an application, by the origins that a setting allows, told apart by commas.
-
-    Raises StartupError for what is no origin.
-    """
+def allowed_by(setting: str) -> frozenset[str]:
+    """The origins that a setting allows, told apart by commas. Raises StartupError for what is no origin."""
     given = [origin.strip() for origin in setting.split(",") if origin.strip()]
     try:
-        allowed = normalize_allowed_origins(given)
+        return normalize_allowed_origins(given)
     except ValueError as error:
         raise errors.StartupError(f"SAPWOOD_ALLOWED_ORIGINS: {error}") from error
+
+
+def middleware(allowed: frozenset[str]) -> list[Middleware]:
+    """What guards an application where these origins are allowed."""
     found = [Middleware(Origins, allowed=sorted(allowed))]
     if allowed:
         cors = Middleware(

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from urllib.parse import quote
 
-from server.access import check_exposure, is_guarded
 from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Host, Port, settings_of
 from server.commands.replay import LIVE, SAMPLES, replay
 from server.commands.serve import address, announce, listen, run
@@ -24,6 +23,8 @@ def demo(
 ) -> None:
     """Starts a server, loads sample sessions if the space is empty, and replays one live for ever."""
     settings = settings_of(host=host, port=port, database_url=database_url, data_dir=data_dir, workers=1)
+    from server.exposure import check_exposure
+
     name, guarded = asyncio.run(_prepare(settings))
     listener = listen(settings.host, settings.port)
     check_exposure(settings, guarded)
@@ -37,6 +38,7 @@ def demo(
 
 async def _prepare(settings: Settings) -> tuple[str, bool]:
     """Loads the samples if the space is empty; what the store is called, and whether callers need a credential."""
+    from server.exposure import is_guarded
     from storage import formats
     from storage.importing import import_reading
     from storage.session import Selection

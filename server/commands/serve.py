@@ -11,7 +11,6 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from server.access import check_exposure, is_guarded
 from server.commands.options import (
     DEFAULTS,
     AllowedOrigins,
@@ -60,7 +59,9 @@ def serve(
     jwt_role_claim: JwtRoleClaim = DEFAULTS.jwt_role_claim,
 ) -> None:
     """Starts the server and says where its data are and where it listens."""
-    settings = settings_of(**locals())
+    settings = settings_of(**locals())  # each argument is a setting
+    from server.exposure import check_exposure
+
     name, guarded = asyncio.run(_look(settings))
     listener = listen(settings.host, settings.port)
     check_exposure(settings, guarded)
@@ -75,6 +76,8 @@ async def _look(settings: Settings) -> tuple[str, bool]:
 
     Raises StartupError before anything else is begun.
     """
+    from server.exposure import is_guarded
+
     async with opened(settings) as store:
         return store.database.name, await is_guarded(store.database, settings)
 

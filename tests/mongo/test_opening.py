@@ -93,11 +93,12 @@ async def test_a_malformed_url(url: str) -> None:
     assert "mongodb://user:password@host:27017/database" in await refusal(url)
 
 
-async def test_documents_of_a_newer_version(mongodb_database: str) -> None:
+@pytest.mark.parametrize(("version", "named"), [(99, "newer Sapwood"), (1, "pre-release of Sapwood")])
+async def test_documents_of_another_version(mongodb_database: str, version: int, named: str) -> None:
     await (await open_url(mongodb_database)).close()
     with pymongo.MongoClient(mongodb_database) as client:
-        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": 2}})
-    assert "newer Sapwood" in await refusal(mongodb_database)
+        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": version}})
+    assert named in await refusal(mongodb_database)
 
 
 async def test_the_name_tells_no_credentials(mongodb_database: str) -> None:
