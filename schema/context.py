@@ -1,4 +1,4 @@
-"""What resolvers work with: the store, the caller's space, and loaders that batch without remembering."""
+"""What resolvers work with: the store, the caller's space and role, and loaders that batch without remembering."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import strawberry
 from strawberry.dataloader import DataLoader
 
 from schema.documents import Known
+from storage.access_key import AccessRole
 from storage.session import Slots
 from storage.store import Store
 from storage.topology import TopologyNode
@@ -23,7 +24,7 @@ class Context:
     """
 
     def __init__(
-        self, store: Store, space: str = "default", role: str = "ADMIN", document: Known | None = None
+        self, store: Store, space: str = "default", role: AccessRole = AccessRole.ADMIN, document: Known | None = None
     ) -> None:
         self.store = store
         self.space = space

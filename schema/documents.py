@@ -6,12 +6,14 @@ Strawberry's own caches look a document up by hashing its whole tree; by text it
 import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from graphql import DocumentNode, GraphQLError, GraphQLSyntaxError, OperationDefinitionNode, parse, validate
 from strawberry.extensions import SchemaExtension
 from strawberry.types.graphql import OperationType
+
+from schema import policy
 
 CACHED = 512
 MAX_TEXT = 20_000
@@ -20,16 +22,16 @@ MAX_TEXT = 20_000
 
 @dataclass(slots=True)
 class Known:
-    """A parsed document and, once it was validated, its faults."""
+    """A parsed document and, once it was validated, its faults; the roles that its operations need, by their names."""
 
     document: DocumentNode
     operations: dict[str | None, OperationType]
     faults: list[GraphQLError] | None = None
+    needs: dict[str | None, policy.Need] = field(default_factory=dict)
 
     @classmethod
-    def parsed(cls, text: str) -> "Known":
-        """The document of a text. Raises GraphQLSyntaxError."""
-        document = parse(text)
+    def of(cls, document: DocumentNode) -> "Known":
+        """What is known of a document before it is validated."""
         found = [definition for definition in document.definitions if isinstance(definition, OperationDefinitionNode)]
         names: dict[str | None, OperationType] = {}
         for operation in found:
@@ -62,7 +64,7 @@ class Documents:
         if known is not None:
             self._known.move_to_end(text)
             return known
-        known = Known.parsed(text)
+        known = Known.of(parse(text))
         if len(text) <= MAX_TEXT:
             self._known[text] = known
             if len(self._known) > CACHED:
@@ -71,7 +73,7 @@ class Documents:
 
 
 class DocumentCache(SchemaExtension):
-    """Parses and validates each document once."""
+    """Parses and validates each document once, and lets pass what the caller's role allows."""
 
     def __init__(self, documents: Documents) -> None:
         super().__init__()
@@ -91,12 +93,22 @@ class DocumentCache(SchemaExtension):
                 context.graphql_document = self._known.document
         yield
 
+    def _refusals(self, known: Known) -> list[GraphQLError]:
+        """What the caller's role does not allow."""
+        name = self.execution_context.operation_name
+        if (need := known.needs.get(name)) is None:
+            need = known.needs[name] = policy.need_of(known.document, name)
+        refusal = policy.refusal(need, self.execution_context.context.role)
+        return [] if refusal is None else [refusal]
+
     def on_validate(self) -> Iterator[None]:
         """Takes the place of validation, graphql-core's rules alone: they name the place of a bad oneOf input."""
         context, known = self.execution_context, self._known
+        if known is None and context.graphql_document is not None:
+            known = Known.of(context.graphql_document)
         if known is not None:
             if known.faults is None:
                 schema = cast(Any, context.schema)._schema
                 known.faults = validate(schema, known.document, context.validation_rules)
-            context.pre_execution_errors = known.faults
+            context.pre_execution_errors = known.faults or self._refusals(known)
         yield

@@ -4,6 +4,7 @@ from enum import Enum
 
 import strawberry
 
+from storage.access_key import AccessRole
 from storage.events import ChunkKind, RunStatus, SurfaceOpKind
 from storage.session import SessionOrder, SessionStatus, SlotName
 from storage.slots import InsightMode
@@ -11,6 +12,7 @@ from storage.transfer import ExportFormat
 from storage.views.message import Role
 
 PUBLISHED: tuple[type[Enum], ...] = (
+    AccessRole,
     ChunkKind,
     ExportFormat,
     InsightMode,
@@ -52,13 +54,3 @@ class ForkContext(Enum):
 
     INHERIT = "INHERIT"
     NONE = "NONE"
-
-
-@strawberry.enum
-class AccessRole(Enum):
-    """What a caller may do."""
-
-    VIEWER = "VIEWER"
-    AGENT = "AGENT"
-    ORCHESTRATOR = "ORCHESTRATOR"
-    ADMIN = "ADMIN"

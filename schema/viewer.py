@@ -7,9 +7,9 @@ from importlib.metadata import version
 import strawberry
 
 from schema.context import Info
-from schema.enums import AccessRole
 from schema.scalars import JSON
 from storage import limits, text
+from storage.access_key import AccessRole
 
 SERVER_VERSION = version("sapwood")
 LIMITS = JSON(text.to_json(limits.ALL, "limits"))
@@ -31,7 +31,7 @@ class ViewerQuery:
         context = info.context
         return Viewer(
             space=context.space,
-            role=AccessRole(context.role),
+            role=context.role,
             server_version=SERVER_VERSION,
             database=context.store.database.name,
             limits=LIMITS,

@@ -14,6 +14,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from schema.build import build_schema
+from server import origins
+from server.access import Access
 from server.connections import SEND_TIMEOUT
 from server.graphql import Endpoint
 from server.opening import open_store
@@ -47,12 +49,14 @@ async def _collect_leftovers(store: Store) -> None:
 def create_app(settings: Settings) -> Starlette:
     """The application: GraphQL at /graphql, health at /healthz and /readyz. Opens the store in its lifespan."""
     schema = build_schema()
+    guards = origins.middleware(origins.allowed_by(settings.allowed_origins))
     served = Served()
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
         store = await open_store(settings)
-        served.store, served.endpoint = store, Endpoint(schema, store, settings)
+        access = Access(store.database, settings)
+        served.store, served.endpoint = store, Endpoint(schema, store, access, settings)
         # What is there now stays for good. Big lists make many objects at once, none of them in cycles: looking
         # through all of them again and again costs half of the time of a page of 5,000 digests.
         gc.collect()
@@ -60,7 +64,8 @@ def create_app(settings: Settings) -> Starlette:
         gc.set_threshold(50_000, 10, 10)
         collecting = asyncio.create_task(_collect_leftovers(store))
         try:
-            yield {SEND_TIMEOUT: settings.send_timeout}
+            async with access.running():
+                yield {SEND_TIMEOUT: settings.send_timeout}
         finally:
             collecting.cancel()
             await store.close()
@@ -91,4 +96,4 @@ def create_app(settings: Settings) -> Starlette:
         Route("/healthz", healthz),
         Route("/readyz", readyz),
     ]
-    return Starlette(routes=routes, lifespan=lifespan)
+    return Starlette(routes=routes, middleware=guards, lifespan=lifespan)

@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from server.commands import keys
 from server.commands.checking import check
 from server.commands.demo import demo
 from server.commands.exporting import export
@@ -26,6 +27,7 @@ def build() -> typer.Typer:
     app.command("export")(export)
     app.command("check")(check)
     app.command("demo")(demo)
+    app.add_typer(keys.app, name="keys")
     return app
 
 

@@ -15,13 +15,15 @@ from starlette.types import Receive, Scope, Send
 from strawberry.types.graphql import OperationType
 
 from server import body
-from server.caller import Callers
+from server.access import Access
 from server.negotiation import EVENTS, JSON, RESPONSE, media_type
 from server.operations import Answer, Operation, Operations, Refused, Request, failure, refusal
 from server.streams import EventStreams
 from storage import errors
 
 MAX_BODY = 12 * 1024 * 1024
+CHALLENGE = ((b"www-authenticate", b'Bearer realm="sapwood"'),)
+"""How to ask again, as RFC 6750 has it."""
 UNWATCHED_SECONDS = 0.05
 """Queries that are answered sooner need nobody to watch whether their client is still there."""
 LINGER_SECONDS = 1
@@ -94,9 +96,9 @@ class Attended:
 class Http:
     """The endpoint for requests."""
 
-    def __init__(self, operations: Operations, callers: Callers, streams: EventStreams) -> None:
+    def __init__(self, operations: Operations, access: Access, streams: EventStreams) -> None:
         self._operations = operations
-        self._callers = callers
+        self._access = access
         self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,6 +119,7 @@ class Http:
             except errors.SapwoodError as error:
                 answer = refusal(error)
                 status = STATUSES.get(error.code, 400)
+                extra = CHALLENGE if isinstance(error, errors.Unauthenticated) else ()
             except Problem as problem:
                 logger.info("%s, status %d: %s", problem.error.code, problem.status, problem.error.message)
                 answer, status, extra = refusal(problem.error), problem.status, problem.headers
@@ -143,7 +146,7 @@ class Http:
             raise Problem(405, other, (b"allow", b"GET, POST"))
         if media is None:
             raise Problem(406, errors.BadInput(f"Accept: can be {JSON}, {RESPONSE} or {EVENTS}"))
-        caller = await self._callers.of_request(scope["headers"])
+        caller = await self._access.of_request(scope["headers"])
         if method == "POST":
             _check_content(headers)
             given = _decoded(await _read(headers, receive), "the body")

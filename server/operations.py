@@ -62,6 +62,7 @@ class Operation:
 
     request: Request
     kind: OperationType
+    caller: Caller
     context: Context
 
 
@@ -139,7 +140,7 @@ class Operations:
         except GraphQLError as error:
             publishing.publish([error], None)
             raise Refused(_answer(ExecutionResult(data=None, errors=[error]))) from error
-        return Operation(request, kind, Context(self._store, caller.space, caller.role, document))
+        return Operation(request, kind, caller, Context(self._store, caller.space, caller.role, document))
 
     @contextlib.contextmanager
     def _under_way(self, operation: Operation) -> Iterator[None]:

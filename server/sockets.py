@@ -10,7 +10,8 @@ from starlette.types import Receive, Scope, Send
 from strawberry.types.graphql import OperationType
 
 from server import messages
-from server.caller import Caller, Callers
+from server.access import Access
+from server.caller import Caller
 from server.connections import connection_of
 from server.messages import Close
 from server.operations import Operation, Operations, Refused, Request, failure, refusal
@@ -23,6 +24,7 @@ MAX_ONCE = 100
 MAX_REASON = 123
 """Bytes of a close reason (RFC 6455, section 5.5)."""
 TRY_AGAIN_LATER = 1013
+FORBIDDEN = 4403
 logger = logging.getLogger("sapwood.sockets")
 
 
@@ -44,13 +46,13 @@ class Running:
 class Sockets:
     """The endpoint for sockets. `open` are those whose caller is known."""
 
-    def __init__(self, operations: Operations, callers: Callers) -> None:
+    def __init__(self, operations: Operations, access: Access) -> None:
         self.open: set[Socket] = set()
         self._operations = operations
-        self._callers = callers
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Socket(self, self._operations, self._callers, scope, receive, send).serve()
+        await Socket(self, self._operations, self._access, scope, receive, send).serve()
 
 
 class Socket:
@@ -62,14 +64,14 @@ class Socket:
         self,
         sockets: Sockets,
         operations: Operations,
-        callers: Callers,
+        access: Access,
         scope: Scope,
         receive: Receive,
         send: Send,
     ) -> None:
         self._sockets = sockets
         self._operations = operations
-        self._callers = callers
+        self._access = access
         self._scope = scope
         self._receive = receive
         self._asgi_send = send
@@ -77,6 +79,7 @@ class Socket:
         self._under_way: Counter[bool] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._guarding: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
         """Serves the socket until either side closes it."""
@@ -93,11 +96,15 @@ class Socket:
             await self.close(4500, "Internal server error")
         finally:
             self._sockets.open.discard(self)
+            if self._guarding is not None:
+                self._guarding.cancel()
             await self._end_all()
 
-    async def forbid(self) -> None:
-        """Closes the socket of a caller who has no access any more."""
-        await self.close(4403, "Forbidden")
+    async def _guard(self) -> None:
+        """Closes the socket once its caller's credential no longer holds; what runs on it ends with it."""
+        reason = await self._access.ended(self.caller)
+        await self.close(FORBIDDEN, reason)
+        await self._end_all()
 
     async def close(self, code: int, reason: str) -> None:
         """Closes the socket; its operations end with it."""
@@ -149,20 +156,22 @@ class Socket:
         message = await self._receive()
         if message["type"] == "websocket.disconnect":
             self._closed = True
+        if self._closed:
             return None
         text: str | bytes = message["text"] if message.get("text") is not None else message["bytes"]
         return text
 
     async def _init(self, payload: dict[str, object] | None) -> None:
         try:
-            self.caller = await self._callers.of_socket(self._scope["headers"], payload)
+            self.caller = await self._access.of_socket(self._scope["headers"], payload)
         except errors.Unavailable as error:
             raise Close(TRY_AGAIN_LATER, error.message) from error
         except errors.SapwoodError as error:
             logger.info("%s at connection_init: %s", error.code, error.message)
-            raise Close(4403, "Forbidden") from error
+            raise Close(FORBIDDEN, "Forbidden") from error
         self._sockets.open.add(self)
         await self._send(messages.ACK)
+        self._guarding = asyncio.create_task(self._guard())
 
     async def _subscribe(self, id: str, request: Request) -> None:
         try:

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from strawberry.types.graphql import OperationType
 
 from server import body
+from server.access import Access
 from server.connections import connection_of
 from server.negotiation import EVENTS
 from server.operations import Answer, Operation, Operations, failure
@@ -28,11 +29,12 @@ HEADERS = [
 class EventStreams:
     """Serves event streams. At shutdown they end without `complete`, so that clients come back."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, access: Access) -> None:
         self._operations = operations
+        self._access = access
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, operation: Operation) -> None:
-        """Tells the operation's answers until it completes, the client goes or the server ends."""
+        """Tells the operation's answers until it completes, the client goes or its credential ends, or the server."""
         ending: asyncio.Event = connection_of(scope).ending
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         await _send(send, PING)
@@ -40,6 +42,7 @@ class EventStreams:
         ends: list[asyncio.Task[Any]] = [asyncio.create_task(_gone(receive))]
         if operation.kind is OperationType.SUBSCRIPTION:
             ends.append(asyncio.create_task(ending.wait()))
+            ends.append(asyncio.create_task(self._access.ended(operation.caller)))
         try:
             # Several tasks may send at once: each message is written whole.
             while not (await asyncio.wait([telling, *ends], timeout=PING_SECONDS, return_when="FIRST_COMPLETED"))[0]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.events import Instant, Model
 from storage.run_selection import RunSelection
@@ -219,6 +220,12 @@ class Queries(Protocol):
         """All spaces that have sessions, nodes or rows of runs."""
         ...
 
+    async def access_keys(self, ids: Collection[str]) -> dict[str, AccessKey]: ...
+    async def access_keys_in(self, space: str | None) -> list[AccessKey]:
+        """All API keys, or those of one space; in no order."""
+        ...
+
+    async def access_keys_exist(self) -> bool: ...
     async def as_of(self) -> Instant:
         """A time (ms) such that whatever is committed later has an updatedAt that is not before it."""
         ...
@@ -267,6 +274,11 @@ class Transaction(Queries, Protocol):
 
     async def drop_run_rows(self, space: str, session: str, turns: Collection[str] | None) -> None:
         """Deletes the rows of these turns of a session, or all of them."""
+        ...
+
+    async def insert_access_key(self, key: AccessKey) -> None: ...
+    async def change_access_key(self, key: AccessKey, changes: dict[str, Any]) -> AccessKey:
+        """Sets fields (by attribute name); the key after it."""
         ...
 
     async def delete(self, space: str, ids: Collection[str]) -> None:

@@ -84,6 +84,18 @@ class PayloadTooLarge(SapwoodError):
     code = "PAYLOAD_TOO_LARGE"
 
 
+class Unauthenticated(SapwoodError):
+    """No credential, or one that is unknown, expired or revoked."""
+
+    code = "UNAUTHENTICATED"
+
+
+class Forbidden(SapwoodError):
+    """The caller's role, or where the request comes from, does not allow it."""
+
+    code = "FORBIDDEN"
+
+
 class Unavailable(SapwoodError):
     """The database can't be reached now; the same request may succeed later."""
 

@@ -75,6 +75,9 @@ def test_readme_tells_of_every_command() -> None:
     commands = [
         command.name or command.callback.__name__ for command in build().registered_commands if command.callback
     ]
+    for group in build().registered_groups:
+        assert group.typer_instance is not None
+        commands.append(f"{group.name} {group.typer_instance.registered_commands[0].name}")
     assert commands
     for command in commands:
         assert f"`sapwood {command}" in README

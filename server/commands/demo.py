@@ -23,8 +23,11 @@ def demo(
 ) -> None:
     """Starts a server, loads sample sessions if the space is empty, and replays one live for ever."""
     settings = settings_of(host=host, port=port, database_url=database_url, data_dir=data_dir, workers=1)
-    name = asyncio.run(_prepare(settings))
+    from server.exposure import check_exposure
+
+    name, guarded = asyncio.run(_prepare(settings))
     listener = listen(settings.host, settings.port)
+    check_exposure(settings, guarded)
 
     def ready() -> None:
         announce(name, listener, settings.host)
@@ -33,8 +36,9 @@ def demo(
     run(settings, listener, ready, beside=lambda: replay(settings, SPACE))
 
 
-async def _prepare(settings: Settings) -> str:
-    """Loads the samples if the space is empty; what the store is called."""
+async def _prepare(settings: Settings) -> tuple[str, bool]:
+    """Loads the samples if the space is empty; what the store is called, and whether callers need a credential."""
+    from server.exposure import is_guarded
     from storage import formats
     from storage.importing import import_reading
     from storage.session import Selection
@@ -44,7 +48,7 @@ async def _prepare(settings: Settings) -> str:
             for sample in sorted(set(SAMPLES.glob("*.jsonl")) - {LIVE}):
                 for reading in formats.read([(sample.name, sample.read_text("utf-8"))]):
                     await import_reading(store, SPACE, reading)
-        return store.database.name
+        return store.database.name, await is_guarded(store.database, settings)
 
 
 def _things_to_try(base: str) -> str:

@@ -20,9 +20,10 @@ def setting(name: str) -> Any:
     )
 
 
-def _space(value: str) -> str:
+def check_space(value: str | None) -> str | None:
+    """The name of a space, if one is given. What can't be one is a usage error."""
     try:
-        return text.space_name(value)
+        return value if value is None else text.space_name(value)
     except errors.BadInput as error:
         raise typer.BadParameter(error.message.removeprefix("space: ")) from error
 
@@ -31,11 +32,19 @@ Host = Annotated[str, setting("host")]
 Port = Annotated[int, setting("port")]
 DatabaseUrl = Annotated[str | None, setting("database_url")]
 DataDir = Annotated[Path, setting("data_dir")]
+Insecure = Annotated[bool, setting("insecure")]
+AllowedOrigins = Annotated[str, setting("allowed_origins")]
+JwtSecret = Annotated[str | None, setting("jwt_secret")]
+JwtJwksUrl = Annotated[str | None, setting("jwt_jwks_url")]
+JwtIssuer = Annotated[str | None, setting("jwt_issuer")]
+JwtAudience = Annotated[str | None, setting("jwt_audience")]
+JwtSpaceClaim = Annotated[str, setting("jwt_space_claim")]
+JwtRoleClaim = Annotated[str, setting("jwt_role_claim")]
 Workers = Annotated[int, setting("workers")]
 Deadline = Annotated[float, setting("deadline")]
 SendTimeout = Annotated[float, setting("send_timeout")]
 Grace = Annotated[int, setting("grace")]
-Space = Annotated[str, typer.Option(callback=_space, help="The space to work in.")]
+Space = Annotated[str, typer.Option(callback=check_space, help="The space to work in.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 
 

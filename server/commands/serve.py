@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from server.commands.options import (
     DEFAULTS,
+    AllowedOrigins,
     DatabaseUrl,
     DataDir,
     Deadline,
     Grace,
     Host,
+    Insecure,
+    JwtAudience,
+    JwtIssuer,
+    JwtJwksUrl,
+    JwtRoleClaim,
+    JwtSecret,
+    JwtSpaceClaim,
     Port,
     SendTimeout,
     Workers,
@@ -41,33 +49,40 @@ def serve(
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
     workers: Workers = DEFAULTS.workers,
+    insecure: Insecure = DEFAULTS.insecure,
+    allowed_origins: AllowedOrigins = DEFAULTS.allowed_origins,
+    jwt_secret: JwtSecret = DEFAULTS.jwt_secret,
+    jwt_jwks_url: JwtJwksUrl = DEFAULTS.jwt_jwks_url,
+    jwt_issuer: JwtIssuer = DEFAULTS.jwt_issuer,
+    jwt_audience: JwtAudience = DEFAULTS.jwt_audience,
+    jwt_space_claim: JwtSpaceClaim = DEFAULTS.jwt_space_claim,
+    jwt_role_claim: JwtRoleClaim = DEFAULTS.jwt_role_claim,
     deadline: Deadline = DEFAULTS.deadline,
     send_timeout: SendTimeout = DEFAULTS.send_timeout,
     grace: Grace = DEFAULTS.grace,
 ) -> None:
     """Starts the server and says where its data are and where it listens."""
-    settings = settings_of(
-        host=host,
-        port=port,
-        database_url=database_url,
-        data_dir=data_dir,
-        workers=workers,
-        deadline=deadline,
-        send_timeout=send_timeout,
-        grace=grace,
-    )
-    name = asyncio.run(_name(settings))
+    settings = settings_of(**locals())  # each argument is a setting
+    from server.exposure import check_exposure
+
+    name, guarded = asyncio.run(_look(settings))
     listener = listen(settings.host, settings.port)
+    check_exposure(settings, guarded)
     if settings.workers == 1:
         run(settings, listener, lambda: announce(name, listener, settings.host))
     else:
         _run_workers(settings, listener, lambda: announce(name, listener, settings.host))
 
 
-async def _name(settings: Settings) -> str:
-    """What the store is called. Raises StartupError before anything else is begun."""
+async def _look(settings: Settings) -> tuple[str, bool]:
+    """What the store is called, and whether callers need a credential.
+
+    Raises StartupError before anything else is begun.
+    """
+    from server.exposure import is_guarded
+
     async with opened(settings) as store:
-        return store.database.name
+        return store.database.name, await is_guarded(store.database, settings)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -12,6 +12,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.datetime_ms import DatetimeMS
 
 from storage import text
+from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.database import Commit
 from storage.events import Instant, Model
@@ -28,6 +29,7 @@ and a document ends at 16 MiB."""
 
 SESSION_DATES = ("createdAt", "updatedAt", "lastEventAt")
 RUN_DATES = ("startedAt", "since", "endedAt", "updatedAt")
+KEY_DATES = ("createdAt", "expiresAt", "lastUsedAt", "revokedAt")
 SLOT_NAMES = ("systemPrompt", "insight", "memory")
 SPARSE = ("turns", "turnSeqs", "steps", "stepSeqs", "cards", "cardSeqs")
 DERIVED = {"label": "labelFold", "parent_id": "parentKey", "ancestors": "lineage", "refs": "refKeys"}
@@ -176,6 +178,21 @@ def decode_run(document: Document) -> RunRow:
     """The row of a document, which is used up."""
     _to_instants(document, RUN_DATES)
     return RunRow.model_validate(document)
+
+
+def encode_access_key(key: AccessKey) -> Document:
+    """The document of an API key."""
+    document = _dump(key, exclude={"id"})
+    _to_dates(document, KEY_DATES)
+    document["_id"] = key.id
+    return document
+
+
+def decode_access_key(document: Document) -> AccessKey:
+    """The API key of a document, which is used up."""
+    _to_instants(document, KEY_DATES)
+    document["id"] = document.pop("_id")
+    return AccessKey.model_validate(document)
 
 
 def changed_fields(document: Document, model: Model, names: Mapping[str, Any]) -> tuple[Document, Document]:

@@ -47,6 +47,7 @@ INDEXES = {
         _index("space", "toolNames", "startedAt", "place"),
         _index("space", "feedback", "startedAt", "place", partialFilterExpression={"feedback": {"$exists": True}}),
     ],
+    "keys": [_index("space")],
     "attempts": [_index("at", expireAfterSeconds=ATTEMPT_SECONDS)],
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 from motor.motor_asyncio import AsyncIOMotorClientSession, AsyncIOMotorDatabase
 from pymongo import ASCENDING, DESCENDING
 
+from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.database import Commit, Head, Holders
 from storage.events import Instant
@@ -314,6 +315,18 @@ class MongoQueries:
         spaces = {"$group": {"_id": "$space"}}
         found = [row for name in ("sessions", "nodes", "runs") for row in await self._aggregate(name, [spaces])]
         return sorted({row["_id"] for row in found})
+
+    async def access_keys(self, ids: Collection[str]) -> dict[str, AccessKey]:
+        wanted = [codec.possible(id) for id in ids]
+        found = [codec.decode_access_key(document) async for document in self._matching("keys", "_id", wanted)]
+        return {key.id: key for key in found}
+
+    async def access_keys_in(self, space: str | None) -> list[AccessKey]:
+        where = {} if space is None else {"space": space}
+        return [codec.decode_access_key(found) for found in await self._find("keys", where)]
+
+    async def access_keys_exist(self) -> bool:
+        return await self._find_one("keys", {}, {"_id": 1}) is not None
 
     async def as_of(self) -> Instant:
         hello = await self._database.command("hello", codec_options=codec.OPTIONS)

@@ -7,6 +7,7 @@ from motor.motor_asyncio import AsyncIOMotorClientSession, AsyncIOMotorDatabase
 from pymongo import ReplaceOne, ReturnDocument, UpdateOne
 
 from storage import errors
+from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.database import PLACE, Commit, Wake
 from storage.events import Instant
@@ -174,6 +175,16 @@ class MongoTransaction(MongoQueries):
         conditions = [everything] if turns is None else [{"_id": {"$in": chunk}} for chunk in chunks(keys)]
         for where in conditions:
             await self._database["runs"].delete_many(where, session=self._session)
+
+    async def insert_access_key(self, key: AccessKey) -> None:
+        await self._insert("keys", codec.encode_access_key(key))
+
+    async def change_access_key(self, key: AccessKey, changes: dict[str, Any]) -> AccessKey:
+        changed = key.model_copy(update=changes)
+        sets, unsets = codec.changed_fields(codec.encode_access_key(changed), key, changes)
+        update = {operator: fields for operator, fields in (("$set", sets), ("$unset", unsets)) if fields}
+        self._add("keys", UpdateOne({"_id": key.id}, update))
+        return changed
 
     async def delete(self, space: str, ids: Collection[str]) -> None:
         await self._ready()

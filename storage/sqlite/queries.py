@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from storage import text
+from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.database import Commit, Head, Holders
 from storage.events import WIRE_TYPES, Instant
@@ -36,7 +37,7 @@ def mask(types: Iterable[str]) -> int:
 
 
 def listed(ids: Iterable[str]) -> str:
-    """Session ids as the JSON array that `json_each` reads: one parameter however many there are.
+    """Ids of sessions or keys as the JSON array that `json_each` reads: one parameter however many there are.
 
     Left out are texts that can't be ids.
     """
@@ -277,9 +278,23 @@ class SqliteQueries:
             )
         ]
 
+    async def access_keys(self, ids: Collection[str]) -> dict[str, AccessKey]:
+        rows = self._rows(f"SELECT doc FROM keys WHERE id {IN_IDS}", ids=listed(ids))
+        return {key.id: key for key in _access_keys(rows)}
+
+    async def access_keys_in(self, space: str | None) -> list[AccessKey]:
+        return _access_keys(self._rows("SELECT doc FROM keys WHERE :space IS NULL OR space = :space", space=space))
+
+    async def access_keys_exist(self) -> bool:
+        return self._rows("SELECT 1 FROM keys LIMIT 1").fetchone() is not None
+
     async def as_of(self) -> Instant:
         clock: int = self._rows("SELECT value FROM meta WHERE name = 'clock'").fetchone()[0]
         return clock
+
+
+def _access_keys(rows: Iterable[tuple[str]]) -> list[AccessKey]:
+    return [AccessKey.model_validate_json(doc) for (doc,) in rows]
 
 
 def _nodes(rows: Iterable[tuple[str]]) -> list[NodeDocument]:

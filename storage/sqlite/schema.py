@@ -78,6 +78,7 @@ CREATE TABLE run_names (
     run INTEGER NOT NULL, PRIMARY KEY (space, kind, name, started_at, place, run)
 ) WITHOUT ROWID;
 CREATE INDEX run_names_run ON run_names (run);
+CREATE TABLE keys (id TEXT PRIMARY KEY, space TEXT NOT NULL, doc TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE changes (
     number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, space TEXT NOT NULL, id TEXT NOT NULL,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from storage import errors
+from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.database import PLACE, Commit, Wake
 from storage.events import Instant, Model
@@ -185,6 +186,19 @@ class SqliteTransaction(SqliteQueries):
                 f"DELETE FROM runs WHERE {where}",
             ):
                 self._connection.execute(sql, [space, session, *part])
+
+    async def insert_access_key(self, key: AccessKey) -> None:
+        self._write(
+            "INSERT INTO keys (id, space, doc) VALUES (:id, :space, :doc)",
+            id=key.id,
+            space=key.space,
+            doc=document(key),
+        )
+
+    async def change_access_key(self, key: AccessKey, changes: dict[str, Any]) -> AccessKey:
+        changed = key.model_copy(update=changes)
+        self._write("UPDATE keys SET doc = :doc WHERE id = :id", id=key.id, doc=document(changed))
+        return changed
 
     async def delete(self, space: str, ids: Collection[str]) -> None:
         for id in ids:

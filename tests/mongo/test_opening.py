@@ -12,7 +12,6 @@ from pymongo.errors import PyMongoError
 
 from storage import errors
 from storage.mongo.client import open_url
-from storage.mongo.indexes import VERSION
 from tests.conftest import _free_port
 
 StartServer = Callable[..., str]
@@ -92,11 +91,12 @@ async def test_a_malformed_url(url: str) -> None:
     assert "mongodb://user:password@host:27017/database" in await refusal(url)
 
 
-async def test_documents_of_a_newer_version(mongodb_database: str) -> None:
+@pytest.mark.parametrize(("version", "named"), [(99, "newer Sapwood"), (1, "pre-release of Sapwood")])
+async def test_documents_of_another_version(mongodb_database: str, version: int, named: str) -> None:
     await (await open_url(mongodb_database)).close()
     with pymongo.MongoClient(mongodb_database) as client:
-        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": VERSION + 1}})
-    assert "newer Sapwood" in await refusal(mongodb_database)
+        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": version}})
+    assert named in await refusal(mongodb_database)
 
 
 async def test_documents_of_a_pre_release(mongodb_database: str) -> None:

@@ -37,12 +37,19 @@ class Refused(Exception):
         return message
 
 
+def authorization(token: str | None) -> dict[str, str]:
+    """The header that carries a credential, if there is one."""
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
 class Client:
     """One HTTP client of one server, which may change its address when it is started again."""
 
-    def __init__(self, address: Callable[[], str]) -> None:
+    def __init__(self, address: Callable[[], str], token: str | None = None) -> None:
         self._address = address
-        self._http = httpx.AsyncClient(timeout=httpx.Timeout(90.0), verify=False, limits=httpx.Limits())
+        self._http = httpx.AsyncClient(
+            timeout=httpx.Timeout(90.0), verify=False, limits=httpx.Limits(), headers=authorization(token)
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -149,9 +156,9 @@ class Socket:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, url: str) -> AsyncIterator[Self]:
+    async def open(cls, url: str, token: str | None = None) -> AsyncIterator[Self]:
         """A socket that the server has acknowledged."""
-        connection = await begin(url)
+        connection = await begin(url, token)
         socket = cls(connection)
         try:
             yield socket
@@ -187,12 +194,12 @@ class Socket:
         return stream
 
 
-async def begin(url: str, **options: Any) -> ClientConnection:
-    """A connection that the server has acknowledged."""
+async def begin(url: str, token: str | None = None, **options: Any) -> ClientConnection:
+    """A connection that the server has acknowledged; the credential goes with its connection_init."""
     options = {"compression": None, "max_size": None, "ping_interval": None, **options}
     connection = await connect(url, subprotocols=[PROTOCOL], proxy=None, **options)  # type: ignore[list-item]
     assert connection.subprotocol == PROTOCOL
-    await connection.send('{"type": "connection_init"}')
+    await connection.send(json.dumps({"type": "connection_init", "payload": authorization(token)}))
     async with asyncio.timeout(IN_TIME):
         assert json.loads(await connection.recv()) == {"type": "connection_ack"}
     return connection

@@ -1,6 +1,7 @@
 """Commands as processes: ones that end by themselves, and servers that go on."""
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -31,7 +32,9 @@ def run(*arguments: str | Path, **given: Any) -> subprocess.CompletedProcess[str
 
 
 @contextmanager
-def running(*arguments: str | Path, **given: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running(
+    *arguments: str | Path, address: re.Pattern[str] = ADDRESS, **given: Any
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server that has said where it listens, and what it said; ended after the test if it still runs."""
     process = subprocess.Popen(
         [SAPWOOD, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given
@@ -39,7 +42,7 @@ def running(*arguments: str | Path, **given: Any) -> Iterator[tuple[subprocess.P
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert ADDRESS.search(line), line + (process.stderr.read() if process.stderr else "")
+        assert address.search(line), line + (process.stderr.read() if process.stderr else "")
         yield process, line
     finally:
         if process.poll() is None:

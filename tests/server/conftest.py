@@ -46,9 +46,17 @@ def node() -> Path:
     return NODE_FOLDER
 
 
+Serve = Callable[..., Server]
+
+
 @pytest.fixture(scope="session", params=["sqlite", "mongodb"])
 def shared_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
     """Where the data of the shared servers are."""
+    yield from new_place(request, tmp_path_factory)
+
+
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
+    """A place for data that outlives one test, of the kind that is the request's parameter."""
     if request.param == "sqlite":
         yield tmp_path_factory.mktemp("shared") / "data"
         return
@@ -107,11 +115,11 @@ class Serve(Protocol):
 
 @pytest.fixture
 def serve(place: Path | str, tmp_path: Path) -> Iterator[Serve]:
-    """Starts servers on the test's own data, and ends those that still run after the test."""
+    """Starts servers, with further options, on the test's own data, and ends those that still run after the test."""
     servers: list[Server] = []
 
     def start(*options: str) -> Server:
-        server = Server(place, tmp_path / f"log-{len(servers)}", options)
+        server = Server(place, tmp_path / f"log-{len(servers)}", *options)
         servers.append(server)
         server.start()
         return server

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,7 +20,7 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 class Server:
     """A `sapwood serve` process on a store's data, with further options. Each start takes a new port."""
 
-    def __init__(self, place: Path | str, log: Path, options: Sequence[str] = ()) -> None:
+    def __init__(self, place: Path | str, log: Path, *options: str) -> None:
         self._place = place
         self._options = options
         self._log = log

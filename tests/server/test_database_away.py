@@ -11,10 +11,11 @@ from typing import IO, Any
 import httpx
 import psutil
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from storage.sqlite.database import FILE
 from tests.conftest import MongoServer
-from tests.server.client import Client, Refused, Socket, Stream
+from tests.server.client import Client, Refused, Socket, Stream, begin
 from tests.server.operations import FOLLOW, append, create, log, slot_writes_until_told, texts
 from tests.server.process import Server
 
@@ -195,3 +196,24 @@ async def test_the_server_itself_stays_alive(outage: Outage) -> None:
                     assert (await http.get(f"{server.url}/healthz")).status_code == 200
                     await asyncio.wait([waiting], timeout=0.1)
             assert (await waiting).code == "UNAVAILABLE"
+
+
+async def test_a_new_socket_is_told_to_try_again_later(outage: Outage) -> None:
+    """Where it can't be looked up who calls: not that it is forbidden."""
+    server = outage.server
+    await (await begin(server.socket)).close()
+    async with away(outage), asyncio.timeout(BACK_SECONDS):
+        try:
+            for _ in range(1 if outage.reads else 1_000):  # what was looked up just before still stands for a moment
+                await (await begin(server.socket)).close()
+                await asyncio.sleep(0.05)
+        except ConnectionClosed as closed:
+            assert not outage.reads
+            assert closed.rcvd is not None and closed.rcvd.code == 1013
+        else:
+            assert outage.reads
+    async with asyncio.timeout(BACK_SECONDS):
+        while True:
+            with contextlib.suppress(ConnectionClosed):
+                await (await begin(server.socket)).close()
+                break

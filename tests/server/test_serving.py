@@ -98,12 +98,17 @@ def test_an_address_of_no_machine_is_told(tmp_path: Path) -> None:
         assert re.search(r"as --host$|another --host$", done.stderr.strip()), done.stderr
 
 
-WRITING = [["serve", "--port", "0"], ["import", "chat.json"], ["demo", "--port", "0"]]
-READING = [["export", "x"], ["check"]]
+WRITING = [
+    ["serve", "--port", "0"],
+    ["import", "chat.json"],
+    ["demo", "--port", "0"],
+    ["keys", "create", "--role", "admin"],
+]
+READING = [["export", "x"], ["check"], ["keys", "list"], ["keys", "revoke", "0" * 16]]
 COMMANDS = [*WRITING, *READING]
 
 
-@pytest.mark.parametrize("command", READING, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", READING, ids=" ".join)
 def test_a_command_that_only_reads_makes_no_store(tmp_path: Path, command: list[str]) -> None:
     done = run(*command, "--data-dir", "mistyped", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
@@ -111,7 +116,7 @@ def test_a_command_that_only_reads_makes_no_store(tmp_path: Path, command: list[
     assert not (tmp_path / "mistyped").exists()
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_file_that_is_no_database_is_told(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / FILE).write_text("in the way" * 1000)
@@ -120,7 +125,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path, command: list[str]) 
     assert "is no SQLite file: move it away" in done.stderr
 
 
-@pytest.mark.parametrize("command", WRITING, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", WRITING, ids=" ".join)
 def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "file").write_text("in the way")
     done = run(*command, "--data-dir", "file/data", cwd=tmp_path)
