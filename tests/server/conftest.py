@@ -46,9 +46,6 @@ def node() -> Path:
     return NODE_FOLDER
 
 
-Serve = Callable[..., Server]
-
-
 @pytest.fixture(scope="session", params=["sqlite", "mongodb"])
 def shared_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
     """Where the data of the shared servers are."""
