@@ -1,45 +1,53 @@
-"""Parsed and validated documents, remembered by their text.
+"""Documents: parsed, held against the limits, and validated, once for each text.
 
-Strawberry's own caches look a document up by hashing its whole tree; by text it is one look-up for both steps.
+Strawberry's own caches look a document up by hashing its whole tree; by text it is one look-up for all steps.
 """
 
-import contextlib
+import re
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
 
-from graphql import DocumentNode, GraphQLError, GraphQLSyntaxError, OperationDefinitionNode, parse, validate
-from strawberry.extensions import SchemaExtension
-from strawberry.types.graphql import OperationType
+from graphql import (
+    DocumentNode,
+    GraphQLError,
+    GraphQLSchema,
+    GraphQLSyntaxError,
+    NoSchemaIntrospectionCustomRule,
+    parse,
+    specified_rules,
+    validate,
+)
+from graphql.language.parser import MAX_NESTING_DEPTH
+from graphql.validation.rules import overlapping_fields_can_be_merged
+from graphql.validation.validate import ValidationAbortedError
 
-from schema import policy
+from schema import limits, policy
+from schema.limits import Planned
 
 CACHED = 512
 MAX_TEXT = 20_000
-"""Characters; longer documents are not kept, since 512 of them would hold too much memory."""
+"""Characters; longer documents are not remembered, since 512 of them would hold too much memory."""
+MAX_FAULTS = 20
+"""Told of one document. Each costs time, and nobody reads more."""
+MAX_COMPARISONS = 25_000
+TOO_MUCH = re.compile(r"Document contains more than \d+ (tokens|comments)\.")
+
+# Fields of one name are compared in pairs, which nothing else bounds; graphql-core's own bound lets it take a second.
+# A comparison counts twice.
+overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 2 * MAX_COMPARISONS
 
 
 @dataclass(slots=True)
 class Known:
-    """A parsed document and, once it was validated, its faults; the roles that its operations need, by their names."""
+    """A parsed document within the limits and, once it was validated, its faults; what its operations need."""
 
     document: DocumentNode
-    operations: dict[str | None, OperationType]
+    operations: dict[str | None, Planned]
     faults: list[GraphQLError] | None = None
-    needs: dict[str | None, policy.Need] = field(default_factory=dict)
+    _needs: dict[str | None, policy.Need] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, document: DocumentNode) -> "Known":
-        """What is known of a document before it is validated."""
-        found = [definition for definition in document.definitions if isinstance(definition, OperationDefinitionNode)]
-        names: dict[str | None, OperationType] = {}
-        for operation in found:
-            names[operation.name.value if operation.name else None] = OperationType(operation.operation.value)
-        return cls(document, names)
-
-    def operation_type(self, name: str | None) -> OperationType:
-        """The type of the operation of this name, or of the only one. Raises GraphQLError, as the spec wants it."""
+    def operation(self, name: str | None) -> Planned:
+        """The operation of this name, or the only one. Raises GraphQLError, as the spec wants it."""
         if name is None and len(self.operations) == 1:
             return next(iter(self.operations.values()))
         if name is None and self.operations:
@@ -51,64 +59,68 @@ class Known:
         except KeyError:
             raise GraphQLError(f"operationName: the document has no operation {name!r}") from None
 
+    def need(self, name: str | None) -> policy.Need:
+        """Which role the operation of this name needs."""
+        found = self._needs.get(name)
+        if found is None:
+            found = self._needs[name] = policy.need_of(self.document, name)
+        return found
+
 
 class Documents:
-    """The documents that were asked for last."""
+    """The documents that were asked for last, and those that are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, schema: GraphQLSchema, introspection: bool) -> None:
+        self._schema = schema
+        self._limits = limits.Rule(schema)
+        self._rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
         self._known: OrderedDict[str, Known] = OrderedDict()
+        self._kept: dict[str, Known] = {}
 
     def of(self, text: str) -> Known:
-        """The document of a text. Raises GraphQLSyntaxError."""
-        known = self._known.get(text)
+        """The document of a text. Raises GraphQLError for one that can't be read or is too complex."""
+        known = self._kept.get(text) or self._known.get(text)
         if known is not None:
-            self._known.move_to_end(text)
+            if text in self._known:
+                self._known.move_to_end(text)
             return known
-        known = Known.of(parse(text))
+        document = _parsed(text)
+        known = Known(document, self._limits.check(document))
         if len(text) <= MAX_TEXT:
             self._known[text] = known
             if len(self._known) > CACHED:
                 self._known.popitem(last=False)
         return known
 
+    def keep(self, text: str) -> list[GraphQLError]:
+        """Remembers a document for good, whatever its length. Its faults. Raises as `of` does."""
+        known = self._kept[text] = self.of(text)
+        return self.faults(known)
 
-class DocumentCache(SchemaExtension):
-    """Parses and validates each document once, and lets pass what the caller's role allows."""
+    def faults(self, known: Known) -> list[GraphQLError]:
+        """What makes a document invalid, by graphql-core's rules alone: they name the place of a bad oneOf input."""
+        if known.faults is None:
+            known.faults = validate(self._schema, known.document, self._rules, max_errors=MAX_FAULTS)
+            if any(_gave_up(fault) for fault in known.faults):
+                counted = "comparisons of fields with one name"
+                known.faults = [limits.too_complex(counted, f"over {MAX_COMPARISONS}", MAX_COMPARISONS)]
+        return known.faults
 
-    def __init__(self, documents: Documents) -> None:
-        super().__init__()
-        self._documents = documents
-        self._known: Known | None = None
 
-    def on_parse(self) -> Iterator[None]:
-        """Takes the place of parsing."""
-        context = self.execution_context
-        known: Known | None = getattr(context.context, "document", None)
-        if known is not None:
-            self._known, context.graphql_document = known, known.document
-        elif context.query:
-            # A text that can't be parsed is left to Strawberry, which tells of it as of any other refusal.
-            with contextlib.suppress(GraphQLSyntaxError):
-                self._known = self._documents.of(context.query)
-                context.graphql_document = self._known.document
-        yield
+def _parsed(text: str) -> DocumentNode:
+    if len(text) > limits.MAX_CHARACTERS:
+        raise limits.too_complex("characters", len(text), limits.MAX_CHARACTERS)
+    try:
+        return parse(text, max_lexical_tokens=limits.MAX_TOKENS, max_comments=limits.MAX_COMMENTS)
+    except GraphQLSyntaxError as error:
+        if (found := TOO_MUCH.search(error.message)) is not None:
+            limit = limits.MAX_TOKENS if found.group(1) == "tokens" else limits.MAX_COMMENTS
+            raise limits.too_complex(found.group(1), f"over {limit}", limit) from None
+        if "nested too deeply" in error.message:
+            raise limits.too_complex("nesting", f"over {MAX_NESTING_DEPTH}", MAX_NESTING_DEPTH) from None
+        raise
 
-    def _refusals(self, known: Known) -> list[GraphQLError]:
-        """What the caller's role does not allow."""
-        name = self.execution_context.operation_name
-        if (need := known.needs.get(name)) is None:
-            need = known.needs[name] = policy.need_of(known.document, name)
-        refusal = policy.refusal(need, self.execution_context.context.role)
-        return [] if refusal is None else [refusal]
 
-    def on_validate(self) -> Iterator[None]:
-        """Takes the place of validation, graphql-core's rules alone: they name the place of a bad oneOf input."""
-        context, known = self.execution_context, self._known
-        if known is None and context.graphql_document is not None:
-            known = Known.of(context.graphql_document)
-        if known is not None:
-            if known.faults is None:
-                schema = cast(Any, context.schema)._schema
-                known.faults = validate(schema, known.document, context.validation_rules)
-            context.pre_execution_errors = known.faults or self._refusals(known)
-        yield
+def _gave_up(fault: GraphQLError) -> bool:
+    """Whether validation stopped for another reason than the number of faults."""
+    return isinstance(fault, ValidationAbortedError) and "error limit" not in fault.message

@@ -11,6 +11,7 @@ from schema.places import place_of
 from storage.errors import BadInput, SapwoodError
 
 MAX_MESSAGE = 2_000
+SUGGESTION = " Did you mean "
 logger = logging.getLogger("sapwood.errors")
 
 
@@ -28,6 +29,13 @@ def publish(errors: Sequence[GraphQLError], document: DocumentNode | None) -> No
         if code != SapwoodError.code:
             place = ".".join(map(str, error.path)) if error.path else "the request"
             logger.info("%s at %s: %s", code, place, " ".join(error.message.split()))
+
+
+def hide_suggestions(errors: Sequence[GraphQLError]) -> None:
+    """Takes names of the schema that graphql-core suggests out of its errors, in place."""
+    for error in errors:
+        if _cause(error) is None:
+            error.message = error.message.partition(SUGGESTION)[0]
 
 
 def _publish(error: GraphQLError, document: DocumentNode | None) -> None:

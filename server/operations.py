@@ -136,7 +136,7 @@ class Operations:
         """The operation that a request means. Raises Refused for a document or name that names none."""
         try:
             document = self._schema.documents.of(request.query)
-            kind = document.operation_type(request.operation_name)
+            kind = document.operation(request.operation_name).type
         except GraphQLError as error:
             publishing.publish([error], None)
             raise Refused(_answer(ExecutionResult(data=None, errors=[error]))) from error
