@@ -12,7 +12,7 @@ from strawberry.tools import merge_types
 from strawberry.types.execution import ExecutionContext, ExecutionResult, PreExecutionError
 from strawberry.types.graphql import OperationType
 
-from schema import conversation, errors, event, limits, policy
+from schema import conversation, cost, errors, event, limits, policy
 from schema.append import AppendMutation, append_directly
 from schema.digest import DigestQuery
 from schema.documents import Documents
@@ -33,9 +33,6 @@ MUTATIONS = (
     *(SessionMutation, AppendMutation, UpkeepMutation, TopologyMutation, SlotMutation),
     *(RunMutation, FormMutation, TransferMutation),
 )
-
-MAX_COST = 100_000
-"""Nodes that one operation may ask for, unless a setting says otherwise."""
 
 
 class Schema(strawberry.Schema):
@@ -85,7 +82,7 @@ class Schema(strawberry.Schema):
         errors.publish(errors_found, execution_context.graphql_document if execution_context else None)
 
 
-def build_schema(max_cost: int = MAX_COST, introspection: bool = True) -> Schema:
+def build_schema(max_cost: int = cost.LARGEST, introspection: bool = True) -> Schema:
     """The whole public API. Without introspection, names are not suggested in errors either."""
     schema = Schema(
         query=merge_types("Query", QUERIES),

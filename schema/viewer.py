@@ -6,13 +6,14 @@ from importlib.metadata import version
 
 import strawberry
 
+from schema import limits as query_limits
 from schema.context import Info
 from schema.scalars import JSON
 from storage import limits, text
 from storage.access_key import AccessRole
 
 SERVER_VERSION = version("sapwood")
-LIMITS = JSON(text.to_json(limits.ALL, "limits"))
+LIMITS = JSON(text.to_json({**limits.ALL, **query_limits.ALL}, "limits"))
 
 
 @strawberry.type

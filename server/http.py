@@ -116,6 +116,7 @@ class Http:
             except Refused as refused:
                 answer = refused.answer
                 status = _status(answer, media)
+                extra = _retry_after(answer)
             except errors.SapwoodError as error:
                 answer = refusal(error)
                 status = STATUSES.get(error.code, 400)
@@ -173,6 +174,12 @@ class Http:
 
 def _status(answer: Answer, media: str | None) -> int:
     return STATUSES.get(answer.code, 200 if media == JSON else 400)
+
+
+def _retry_after(answer: Answer) -> tuple[tuple[bytes, bytes], ...]:
+    """The header that says when to come again, where waiting helps."""
+    seconds = answer.body["errors"][0]["extensions"].get("retryAfter")
+    return () if seconds is None else ((b"retry-after", b"%d" % seconds),)
 
 
 def _check_content(headers: dict[bytes, bytes]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from schema import errors as publishing
 from schema.build import Schema
 from schema.context import Context
 from server.caller import Caller
+from server.documents import TrustedDocuments
+from server.rate import TokenBuckets, admit
 from storage import errors
 from storage.store import Store
 
@@ -27,9 +30,10 @@ logger = logging.getLogger("sapwood.operations")
 class Request:
     """What a client asks for."""
 
-    query: str
+    query: str | None
     variables: dict[str, Any] | None = None
     operation_name: str | None = None
+    document_id: str | None = None
 
     @classmethod
     def of(cls, given: Any) -> "Request":
@@ -37,16 +41,27 @@ class Request:
         if not isinstance(given, dict):
             raise errors.BadInput(f"a request must be a JSON object, not {_kind(given)}")
         query, variables, name = given.get("query"), given.get("variables"), given.get("operationName")
-        if not isinstance(query, str):
+        extensions = given.get("extensions")
+        if extensions is not None and not isinstance(extensions, dict):
+            raise errors.BadInput(f"extensions: must be an object or null, not {_kind(extensions)}")
+        id = _document_id(given.get("documentId"), extensions)
+        if not isinstance(query, str) and (query is not None or id is None):
             raise errors.BadInput(f"query: must be a string, not {_kind(query)}")
         if variables is not None and not isinstance(variables, dict):
             raise errors.BadInput(f"variables: must be an object or null, not {_kind(variables)}")
         if name is not None and not isinstance(name, str):
             raise errors.BadInput(f"operationName: must be a string or null, not {_kind(name)}")
-        extensions = given.get("extensions")
-        if extensions is not None and not isinstance(extensions, dict):
-            raise errors.BadInput(f"extensions: must be an object or null, not {_kind(extensions)}")
-        return cls(query, variables, name)
+        return cls(query, variables, name, id)
+
+
+def _document_id(id: Any, extensions: dict[str, Any] | None) -> str | None:
+    """The id of a document, given as GraphQL over HTTP or as Apollo's clients have it."""
+    place = "documentId"
+    if id is None and isinstance(query := (extensions or {}).get("persistedQuery"), dict):
+        place, id = "extensions.persistedQuery.sha256Hash", query.get("sha256Hash")
+    if id is not None and not isinstance(id, str):
+        raise errors.BadInput(f"{place}: must be a string, not {_kind(id)}")
+    return id
 
 
 def _kind(value: Any) -> str:
@@ -60,6 +75,7 @@ def _kind(value: Any) -> str:
 class Operation:
     """One operation of a request's document, to be run once. `context` is its own, loaders included."""
 
+    query: str
     request: Request
     kind: OperationType
     caller: Caller
@@ -126,21 +142,38 @@ class Operations:
     transports let one that they began come to its end, since half of it may be written.
     """
 
-    def __init__(self, schema: Schema, store: Store, deadline: float) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        store: Store,
+        deadline: float,
+        documents: TrustedDocuments,
+        buckets: TokenBuckets | None = None,
+    ) -> None:
         self._schema = schema
         self._store = store
         self._deadline = deadline
+        self._documents = documents
+        self._buckets = buckets
         self.running = 0
 
     def identify(self, request: Request, caller: Caller) -> Operation:
-        """The operation that a request means. Raises Refused for a document or name that names none."""
+        """The operation that a request means, counted against its caller's rate.
+
+        Raises Refused for a document or name that names none, and for one that may not be run.
+        """
         try:
-            document = self._schema.documents.of(request.query)
+            admit(self._buckets, caller.key_id, time.monotonic())
+            query = self._documents.text(request.query, request.document_id)
+            document = self._schema.documents.of(query)
             kind = document.operation(request.operation_name).type
+        except errors.SapwoodError as error:
+            logger.info("%s at the request: %s", error.code, error.message)
+            raise Refused(refusal(error)) from error
         except GraphQLError as error:
             publishing.publish([error], None)
             raise Refused(_answer(ExecutionResult(data=None, errors=[error]))) from error
-        return Operation(request, kind, caller, Context(self._store, caller.space, caller.role, document))
+        return Operation(query, request, kind, caller, Context(self._store, caller.space, caller.role, document))
 
     @contextlib.contextmanager
     def _under_way(self, operation: Operation) -> Iterator[None]:
@@ -173,7 +206,7 @@ class Operations:
         request = operation.request
         with self._under_way(operation):
             results = await self._schema.subscribe(
-                request.query, request.variables, operation.context, operation_name=request.operation_name
+                operation.query, request.variables, operation.context, operation_name=request.operation_name
             )
             async with contextlib.aclosing(results):
                 async for result in results:
@@ -183,6 +216,6 @@ class Operations:
         request = operation.request
         return _answer(
             await self._schema.execute(
-                request.query, request.variables, operation.context, operation_name=request.operation_name
+                operation.query, request.variables, operation.context, operation_name=request.operation_name
             )
         )

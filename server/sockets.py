@@ -15,6 +15,7 @@ from server.caller import Caller
 from server.connections import connection_of
 from server.messages import Close
 from server.operations import Operation, Operations, Refused, Request, failure, refusal
+from server.rate import RateLimited, SocketCounts
 from storage import errors
 
 INIT_SECONDS = 3
@@ -26,12 +27,6 @@ MAX_REASON = 123
 TRY_AGAIN_LATER = 1013
 FORBIDDEN = 4403
 logger = logging.getLogger("sapwood.sockets")
-
-
-class RateLimited(errors.SapwoodError):
-    """Too much at once; less is welcome."""
-
-    code = "RATE_LIMITED"
 
 
 @dataclass(slots=True, eq=False)
@@ -46,8 +41,9 @@ class Running:
 class Sockets:
     """The endpoint for sockets. `open` are those whose caller is known."""
 
-    def __init__(self, operations: Operations, access: Access) -> None:
+    def __init__(self, operations: Operations, access: Access, counts: SocketCounts | None = None) -> None:
         self.open: set[Socket] = set()
+        self.counts = counts
         self._operations = operations
         self._access = access
 
@@ -95,7 +91,7 @@ class Socket:
             failure(error)
             await self.close(4500, "Internal server error")
         finally:
-            self._sockets.open.discard(self)
+            self._count_out()
             if self._guarding is not None:
                 self._guarding.cancel()
             await self._end_all()
@@ -169,9 +165,26 @@ class Socket:
         except errors.SapwoodError as error:
             logger.info("%s at connection_init: %s", error.code, error.message)
             raise Close(FORBIDDEN, "Forbidden") from error
-        self._sockets.open.add(self)
+        self._count_in()
         await self._send(messages.ACK)
         self._guarding = asyncio.create_task(self._guard())
+
+    def _count_in(self) -> None:
+        """Raises Close for a caller who has enough sockets."""
+        counts, key = self._sockets.counts, self.caller.key_id
+        if counts is not None and key is not None:
+            try:
+                counts.enter(key)
+            except RateLimited as error:
+                logger.info("%s at connection_init: %s", error.code, error.message)
+                raise Close(4429, error.message) from error
+        self._sockets.open.add(self)
+
+    def _count_out(self) -> None:
+        if self in self._sockets.open:
+            self._sockets.open.remove(self)
+            if self._sockets.counts is not None and self.caller.key_id is not None:
+                self._sockets.counts.leave(self.caller.key_id)
 
     async def _subscribe(self, id: str, request: Request) -> None:
         try:

@@ -15,9 +15,9 @@ DEFAULTS = Settings.model_construct()
 
 def setting(name: str) -> Any:
     """The option of a setting: its name, its variable and what it says of itself."""
-    return typer.Option(
-        f"--{name.replace('_', '-')}", envvar=f"SAPWOOD_{name.upper()}", help=Settings.model_fields[name].description
-    )
+    field, flag = Settings.model_fields[name], name.replace("_", "-")
+    declared = f"--{flag}/--no-{flag}" if field.annotation is bool else f"--{flag}"
+    return typer.Option(declared, envvar=f"SAPWOOD_{name.upper()}", help=field.description)
 
 
 def check_space(value: str | None) -> str | None:
@@ -44,6 +44,13 @@ Workers = Annotated[int, setting("workers")]
 Deadline = Annotated[float, setting("deadline")]
 SendTimeout = Annotated[float, setting("send_timeout")]
 Grace = Annotated[int, setting("grace")]
+MaxCost = Annotated[int, setting("max_cost")]
+Introspection = Annotated[bool, setting("introspection")]
+Documents = Annotated[Path | None, setting("documents")]
+DocumentsOnly = Annotated[bool, setting("documents_only")]
+Rate = Annotated[float | None, setting("rate")]
+RateBurst = Annotated[int, setting("rate_burst")]
+SocketsPerKey = Annotated[int | None, setting("sockets_per_key")]
 Space = Annotated[str, typer.Option(callback=check_space, help="The space to work in.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 

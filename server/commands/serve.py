@@ -17,17 +17,24 @@ from server.commands.options import (
     DatabaseUrl,
     DataDir,
     Deadline,
+    Documents,
+    DocumentsOnly,
     Grace,
     Host,
     Insecure,
+    Introspection,
     JwtAudience,
     JwtIssuer,
     JwtJwksUrl,
     JwtRoleClaim,
     JwtSecret,
     JwtSpaceClaim,
+    MaxCost,
     Port,
+    Rate,
+    RateBurst,
     SendTimeout,
+    SocketsPerKey,
     Workers,
     settings_of,
 )
@@ -60,18 +67,36 @@ def serve(
     deadline: Deadline = DEFAULTS.deadline,
     send_timeout: SendTimeout = DEFAULTS.send_timeout,
     grace: Grace = DEFAULTS.grace,
+    max_cost: MaxCost = DEFAULTS.max_cost,
+    introspection: Introspection = DEFAULTS.introspection,
+    documents: Documents = DEFAULTS.documents,
+    documents_only: DocumentsOnly = DEFAULTS.documents_only,
+    rate: Rate = DEFAULTS.rate,
+    rate_burst: RateBurst = DEFAULTS.rate_burst,
+    sockets_per_key: SocketsPerKey = DEFAULTS.sockets_per_key,
 ) -> None:
     """Starts the server and says where its data are and where it listens."""
     settings = settings_of(**locals())  # each argument is a setting
     from server.exposure import check_exposure
 
     name, guarded = asyncio.run(_look(settings))
+    if settings.workers > 1:
+        _check_documents(settings)
     listener = listen(settings.host, settings.port)
     check_exposure(settings, guarded)
     if settings.workers == 1:
         run(settings, listener, lambda: announce(name, listener, settings.host))
     else:
         _run_workers(settings, listener, lambda: announce(name, listener, settings.host))
+
+
+def _check_documents(settings: Settings) -> None:
+    """Raises StartupError for trusted documents that are wrong, once and not in each process."""
+    if settings.documents is not None or settings.documents_only:
+        from schema.build import build_schema
+        from server.documents import trusted_documents
+
+        trusted_documents(settings, build_schema())
 
 
 async def _look(settings: Settings) -> tuple[str, bool]:
