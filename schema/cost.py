@@ -4,6 +4,7 @@ A page counts as many nodes as it is asked to hold, a list that is not paged as 
 are variables stay open until the operation is run, so that a document is counted once, however often it is asked.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -154,7 +155,9 @@ def _count(value: object) -> int | None:
         return None
     if isinstance(value, list):
         return len(value)
-    return int(value) if isinstance(value, int | float) and abs(value) < LARGEST else 1
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else 1
+    return value if isinstance(value, int) else 1
 
 
 def _within(paging: Paging, counts: list[int]) -> int:
