@@ -13,11 +13,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
-from schema.build import build_schema
-from server import origins
+from server import documents, origins
 from server.access import Access
 from server.connections import SEND_TIMEOUT
-from server.documents import trusted_documents
 from server.graphql import Endpoint
 from server.opening import open_store
 from server.settings import Settings
@@ -52,8 +50,7 @@ def create_app(settings: Settings) -> Starlette:
 
     Raises StartupError for trusted documents or settings of access that are wrong.
     """
-    schema = build_schema(settings.max_cost, settings.introspection and not settings.documents_only)
-    documents = trusted_documents(settings, schema)
+    schema, trusted = documents.build(settings)
     guards = origins.middleware(origins.allowed_by(settings.allowed_origins))
     served = Served()
 
@@ -61,7 +58,7 @@ def create_app(settings: Settings) -> Starlette:
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
         store = await open_store(settings)
         access = Access(store.database, settings)
-        served.store, served.endpoint = store, Endpoint(schema, store, access, settings, documents)
+        served.store, served.endpoint = store, Endpoint(schema, store, access, settings, trusted)
         # What is there now stays for good. Big lists make many objects at once, none of them in cycles: looking
         # through all of them again and again costs half of the time of a page of 5,000 digests.
         gc.collect()

@@ -21,7 +21,7 @@ from graphql import (
     visit,
 )
 
-from schema.build import Schema
+from schema.build import Schema, build_schema
 from server.settings import Settings
 from storage import errors
 from storage.errors import StartupError
@@ -69,8 +69,13 @@ class Forbidden(errors.SapwoodError):
     code = "FORBIDDEN"
 
 
-def trusted_documents(settings: Settings, schema: Schema) -> TrustedDocuments:
-    """The documents that the settings name. Raises StartupError for one that can't be read or isn't valid."""
+def build(settings: Settings) -> tuple[Schema, TrustedDocuments]:
+    """The schema and the trusted documents that the settings ask for. Raises StartupError for what is wrong in them."""
+    schema = build_schema(settings.max_cost, settings.introspection and not settings.documents_only)
+    return schema, _trusted(settings, schema)
+
+
+def _trusted(settings: Settings, schema: Schema) -> TrustedDocuments:
     if settings.documents is None:
         if settings.documents_only:
             raise StartupError("--documents-only lets nothing run without --documents: name a folder or a manifest")

@@ -8,6 +8,9 @@ from storage import errors
 FORGET_AT = 10_000
 """Buckets, after which those that are full again are dropped: they differ in nothing from new ones."""
 
+ROUNDING = 1e-9
+"""Of a token: who waited as long as told finds one, whatever floats make of it."""
+
 
 class RateLimited(errors.SapwoodError):
     """Too much at once; less is welcome. `details` hold `retryAfter`, in seconds, where waiting helps."""
@@ -30,7 +33,7 @@ class TokenBuckets:
         """Takes a token. 0 where there was one, else the seconds until there is."""
         tokens, since = self._buckets.get(key, (float(self._burst), now))
         tokens = self._filled(tokens, since, now)
-        wait = 0.0 if tokens >= 1 else (1 - tokens) / self._rate
+        wait = 0.0 if tokens >= 1 - ROUNDING else (1 - tokens) / self._rate
         self._buckets[key] = (tokens if wait else tokens - 1, now)
         if len(self._buckets) > FORGET_AT:
             self._forget_full(now)

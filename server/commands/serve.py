@@ -93,10 +93,9 @@ def serve(
 def _check_documents(settings: Settings) -> None:
     """Raises StartupError for trusted documents that are wrong, once and not in each process."""
     if settings.documents is not None or settings.documents_only:
-        from schema.build import build_schema
-        from server.documents import trusted_documents
+        from server.documents import build
 
-        trusted_documents(settings, build_schema())
+        build(settings)
 
 
 async def _look(settings: Settings) -> tuple[str, bool]:
