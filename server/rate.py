@@ -6,7 +6,7 @@ from collections import Counter
 from storage import errors
 
 FORGET_AT = 10_000
-"""Buckets, after which those that are full again are dropped: they differ in nothing from new ones."""
+"""Buckets, at which those that are full again are dropped: they differ in nothing from new ones."""
 
 ROUNDING = 1e-9
 """Of a token: who waited as long as told finds one, whatever floats make of it."""
@@ -25,6 +25,7 @@ class TokenBuckets:
         self._rate = rate
         self._burst = burst
         self._buckets: dict[str, tuple[float, float]] = {}
+        self._forget_at = FORGET_AT
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -35,8 +36,9 @@ class TokenBuckets:
         tokens = self._filled(tokens, since, now)
         wait = 0.0 if tokens >= 1 - ROUNDING else (1 - tokens) / self._rate
         self._buckets[key] = (tokens if wait else tokens - 1, now)
-        if len(self._buckets) > FORGET_AT:
+        if len(self._buckets) > self._forget_at:
             self._forget_full(now)
+            self._forget_at = max(FORGET_AT, 2 * len(self._buckets))
         return wait
 
     def _filled(self, tokens: float, since: float, now: float) -> float:

@@ -1,0 +1,37 @@
+"""How long documents that are dear to answer hold the event loop, each asked for the first time."""
+
+import gc
+import time
+
+from graphql import GraphQLError, get_introspection_query
+
+from schema.build import build_schema
+from tests.schema.bombs import INVALID, TOO_COMPLEX
+
+ROUNDS = 5
+
+
+def main() -> None:
+    """Prints the ms of CPU of each, the best of some rounds, dearest first."""
+    documents = {name: text for name, (text, _) in TOO_COMPLEX.items()} | INVALID
+    documents["introspection, as tools ask"] = get_introspection_query()
+    took = {name: min(_seconds(text) for _ in range(ROUNDS)) * 1_000 for name, text in documents.items()}
+    for name, milliseconds in sorted(took.items(), key=lambda item: -item[1]):
+        print(f"{milliseconds:7.1f} ms  {name} ({len(documents[name]):,} characters)")
+
+
+def _seconds(text: str) -> float:
+    """From the text to its refusal, or to a valid document."""
+    documents = build_schema().documents
+    gc.collect()
+    gc.freeze()
+    began = time.process_time()
+    try:
+        documents.faults(documents.of(text))
+    except GraphQLError:
+        pass
+    return time.process_time() - began
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Whatever is asked, the server answers it or says why not."""
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+import httpx
+
+from schema.build import build_schema
+from tests.server.client import Client
+from tests.server.conftest import Serve
+from tests.server.operations import append, create, fork, texts
+from tests.server.process import Server
+from tests.server.random_operations import Operations
+
+OPERATIONS = 2_000
+AT_ONCE = 10
+SEED = 20_261_129
+GROWTH = 128 * 1024 * 1024
+"""Bytes that the second half may add: caches are full by then, and the data themselves are small."""
+
+
+async def test_random_operations_never_fail_in_the_server(serve: Serve) -> None:
+    """No 5xx, no INTERNAL, no traceback; a code in each error; both answers and refusals; memory that does not grow."""
+    server = serve()
+    outcomes, sizes = await run(server, OPERATIONS, parts=2)
+    assert "Traceback" not in server.output
+    assert outcomes["answered"] > OPERATIONS // 4 and outcomes["BAD_INPUT"] > OPERATIONS // 20, outcomes
+    assert len(outcomes) >= 6, outcomes
+    assert sizes[-1] - sizes[0] < GROWTH
+
+
+async def run(server: Server, count: int, parts: int) -> tuple[Counter[str], list[int]]:
+    """How random operations went, and the bytes of the server's process after each part of them."""
+    outcomes: Counter[str] = Counter()
+    sizes = []
+    async with Client(lambda: server.graphql) as client:
+        ids = [f"random-{number}" for number in range(12)]
+        for place, id in enumerate(ids[:6]):
+            await create(client, id, ids[place - 1] if place % 3 else None)
+            await append(client, id, *texts(4))
+        await fork(client, ids[0], ids[6], atSeq=2)
+        operations = Operations(build_schema()._schema, ids, SEED)  # type: ignore[attr-defined]
+
+        async def ask(request: dict[str, Any]) -> None:
+            outcomes[check(await client.post(json.dumps(request)), request)] += 1
+
+        for _ in range(parts):
+            for _ in range(count // parts // AT_ONCE):
+                await asyncio.gather(*(ask(operations.request()) for _ in range(AT_ONCE)))
+            sizes.append(server.process.memory_info().rss)
+        assert await client.run("{ viewer { space } }") == {"viewer": {"space": "default"}}
+    return outcomes, sizes
+
+
+def check(answer: httpx.Response, request: object) -> str:
+    """How it went: a code, or `answered`."""
+    assert answer.status_code < 500, (answer.text, request)
+    body = json.loads(answer.content)
+    codes = [error["extensions"]["code"] for error in body.get("errors", [])]
+    assert "INTERNAL" not in codes, (answer.text, request)
+    assert body.keys() & {"data", "errors"}
+    return codes[0] if codes else "answered"
