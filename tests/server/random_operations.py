@@ -125,15 +125,14 @@ class Operations:
     def _field(self, name: str, field: GraphQLField, depth: int) -> str:
         self._aliases += 1
         alias = f"a{self._aliases}: " if self._chance(0.2) else ""
-        arguments = [
-            text for key, argument in field.args.items() if (text := self._argument(key, argument)) is not None
-        ]
-        given = f"({', '.join(arguments)})" if arguments else ""
+        arguments = [self._argument(key, argument) for key, argument in field.args.items()]
+        given = ", ".join(text for text in arguments if text is not None)
+        given = f"({given})" if given else ""
         directive = f" @{self._random.choice(('skip', 'include'))}(if: true)" if self._chance(0.03) else ""
         below = ""
         if _composite(field):
             below = " " + self._selection(_named(field.type), depth - 1)
-        return f"{alias}{name}{f'({given})' if given else ''}{directive}{below}"
+        return f"{alias}{name}{given}{directive}{below}"
 
     def _argument(self, name: str, argument: GraphQLArgument) -> str | None:
         if not self._chance(0.97 if isinstance(argument.type, GraphQLNonNull) else 0.35):
