@@ -21,7 +21,7 @@ from graphql.language.parser import MAX_NESTING_DEPTH
 from graphql.validation.rules import overlapping_fields_can_be_merged
 from graphql.validation.validate import ValidationAbortedError
 
-from schema import limits, policy
+from schema import limits, phases, policy
 from schema.limits import Planned
 
 CACHED = 512
@@ -45,6 +45,10 @@ class Known:
     operations: dict[str | None, Planned]
     faults: list[GraphQLError] | None = None
     _needs: dict[str | None, policy.Need] = field(default_factory=dict)
+
+    def operation_name(self, name: str | None) -> str | None:
+        """The name of the operation of this name, or of the only one; None for one without."""
+        return next(iter(self.operations)) if name is None and len(self.operations) == 1 else name
 
     def operation(self, name: str | None) -> Planned:
         """The operation of this name, or the only one. Raises GraphQLError, as the spec wants it."""
@@ -84,8 +88,9 @@ class Documents:
             if text in self._known:
                 self._known.move_to_end(text)
             return known
-        document = _parsed(text)
-        known = Known(document, self._limits.check(document))
+        with phases.parsing():
+            document = _parsed(text)
+            known = Known(document, self._limits.check(document))
         if len(text) <= MAX_TEXT:
             self._known[text] = known
             if len(self._known) > CACHED:
@@ -100,7 +105,8 @@ class Documents:
     def faults(self, known: Known) -> list[GraphQLError]:
         """What makes a document invalid, by graphql-core's rules alone: they name the place of a bad oneOf input."""
         if known.faults is None:
-            known.faults = validate(self._schema, known.document, self._rules, max_errors=MAX_FAULTS)
+            with phases.validating():
+                known.faults = validate(self._schema, known.document, self._rules, max_errors=MAX_FAULTS)
             if any(_gave_up(fault) for fault in known.faults):
                 counted = "comparisons of fields with one name"
                 known.faults = [limits.too_complex(counted, f"over {MAX_COMPARISONS}", MAX_COMPARISONS)]

@@ -8,17 +8,24 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
-from server import documents, origins
+from server import documents, graphiql, origins
 from server.access import Access
 from server.connections import SEND_TIMEOUT
 from server.graphql import Endpoint
-from server.opening import open_store
+from server.measured import MeasuredDatabase
+from server.metrics import Metrics
+from server.observing import Observer
+from server.opening import open_database
+from server.scraping import Scraping
 from server.settings import Settings
+from server.tracing import tracing
+from server.traffic import Traffic
 from storage import errors
 from storage.store import Store
 
@@ -45,20 +52,32 @@ async def _collect_leftovers(store: Store) -> None:
         logger.warning("commits of deleted sessions may be left over until the next start: %s", error)
 
 
+def _gauge(metrics: Metrics, store: Store, endpoint: Endpoint) -> None:
+    feed = store.feed
+    metrics.gauge("operations_running", "Queries and mutations under way", lambda: endpoint.operations.running)
+    metrics.gauge("subscriptions", "Subscriptions that wait for wake-ups", lambda: feed.hub.count)
+    metrics.gauge("feed_lag_seconds", "How long the slowest subscription is behind", lambda: feed.hub.lag, largest=True)
+    metrics.gauge("feed_buffer_bytes", "Recent commits held for subscriptions", lambda: feed.buffer.size)
+    metrics.gauge("tasks", "Tasks of the event loop", lambda: len(asyncio.all_tasks()))
+
+
 def create_app(settings: Settings) -> Starlette:
-    """The application: GraphQL at /graphql, health at /healthz and /readyz. Opens the store in its lifespan.
+    """The application: GraphQL at /graphql, beside it /healthz, /readyz, /metrics. Opens the store in its lifespan.
 
     Raises StartupError for trusted documents or settings of access that are wrong.
     """
     schema, trusted = documents.build(settings)
     guards = origins.middleware(origins.allowed_by(settings.allowed_origins))
+    metrics = Metrics()
+    observer = Observer(metrics, tracing())
     served = Served()
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-        store = await open_store(settings)
+        store = Store(MeasuredDatabase(await open_database(settings), metrics))
         access = Access(store.database, settings)
-        served.store, served.endpoint = store, Endpoint(schema, store, access, settings, trusted)
+        served.store, served.endpoint = store, Endpoint(schema, store, access, settings, trusted, observer)
+        _gauge(metrics, store, served.endpoint)
         # What is there now stays for good. Big lists make many objects at once, none of them in cycles: looking
         # through all of them again and again costs half of the time of a page of 5,000 digests.
         gc.collect()
@@ -66,11 +85,13 @@ def create_app(settings: Settings) -> Starlette:
         gc.set_threshold(50_000, 10, 10)
         collecting = asyncio.create_task(_collect_leftovers(store))
         try:
-            async with access.running():
+            async with access.running(), metrics.sampled():
                 yield {SEND_TIMEOUT: settings.send_timeout}
         finally:
             collecting.cancel()
             await store.close()
+            if observer.tracing is not None:
+                await asyncio.to_thread(observer.tracing.close)
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -92,10 +113,13 @@ def create_app(settings: Settings) -> Starlette:
         body["operations"] = served.endpoint.operations.running
         return JSONResponse(body, status_code=200 if problem is None else 503)
 
-    routes = [
-        Route("/graphql", served),
+    routes: list[BaseRoute] = [
+        Route("/graphql", graphiql.GraphiQL(served) if settings.graphiql else served),
         WebSocketRoute("/graphql", served),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
+        Route("/metrics", Scraping(metrics, settings.metrics).answer),
     ]
-    return Starlette(routes=routes, middleware=guards, lifespan=lifespan)
+    if settings.graphiql:
+        routes.append(graphiql.files())
+    return Starlette(routes=routes, middleware=[Middleware(Traffic, observer=observer), *guards], lifespan=lifespan)

@@ -2,6 +2,7 @@
 
 from server.settings import Settings
 from storage import errors
+from storage.database import Database
 from storage.store import Store
 
 
@@ -15,15 +16,20 @@ def check_existing(settings: Settings) -> None:
 
 async def open_store(settings: Settings) -> Store:
     """The store that the settings name. Raises StartupError with what to do about it."""
+    return Store(await open_database(settings))
+
+
+async def open_database(settings: Settings) -> Database:
+    """The database of that store. Raises StartupError."""
     url = settings.database_url
     if url is None:
         from storage.sqlite.database import open_file
 
-        return Store(await open_file(settings.data_dir))
+        return await open_file(settings.data_dir)
     if url.startswith(("mongodb://", "mongodb+srv://")):
         from storage.mongo.client import open_url
 
-        return Store(await open_url(url))
+        return await open_url(url)
     scheme = url.partition(":")[0]
     raise errors.StartupError(
         f"SAPWOOD_DATABASE_URL begins with {scheme!r}: give a mongodb:// URL, or leave it unset for SQLite"

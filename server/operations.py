@@ -19,6 +19,7 @@ from schema.build import Schema
 from schema.context import Context
 from server.caller import Caller
 from server.documents import TrustedDocuments
+from server.observing import Observation, Observer
 from server.rate import TokenBuckets, admit
 from storage import errors
 from storage.store import Store
@@ -78,6 +79,7 @@ class Operation:
     query: str
     request: Request
     kind: OperationType
+    name: str | None
     caller: Caller
     context: Context
 
@@ -148,12 +150,14 @@ class Operations:
         store: Store,
         deadline: float,
         documents: TrustedDocuments,
+        observer: Observer,
         buckets: TokenBuckets | None = None,
     ) -> None:
         self._schema = schema
         self._store = store
         self._deadline = deadline
         self._documents = documents
+        self._observer = observer
         self._buckets = buckets
         self.running = 0
 
@@ -169,34 +173,44 @@ class Operations:
             kind = document.operation(request.operation_name).type
         except errors.SapwoodError as error:
             logger.info("%s at the request: %s", error.code, error.message)
+            self._observer.refused(error.code)
             raise Refused(refusal(error)) from error
         except GraphQLError as error:
             publishing.publish([error], None)
-            raise Refused(_answer(ExecutionResult(data=None, errors=[error]))) from error
-        return Operation(query, request, kind, caller, Context(self._store, caller.space, caller.role, document))
+            refused = Refused(_answer(ExecutionResult(data=None, errors=[error])))
+            self._observer.refused(refused.answer.code)
+            raise refused from error
+        name = document.operation_name(request.operation_name)
+        return Operation(query, request, kind, name, caller, Context(self._store, caller.space, caller.role, document))
 
     @contextlib.contextmanager
-    def _under_way(self, operation: Operation) -> Iterator[None]:
+    def _under_way(self, operation: Operation) -> Iterator[Observation]:
         """Around every operation, from before its validation to its last answer."""
         once = operation.kind is not OperationType.SUBSCRIPTION
         self.running += once
         try:
-            yield
+            with self._observer.operation(operation.kind.value, operation.name) as observation:
+                yield observation
         finally:
             self.running -= once
 
     async def answer(self, operation: Operation) -> Answer:
         """The answer to a query or mutation."""
-        with self._under_way(operation):
-            if operation.kind is OperationType.MUTATION:
+        with self._under_way(operation) as observation:
+            answer = await self._answer(operation)
+            observation.told(answer.body, refused=answer.refused)
+            return answer
+
+    async def _answer(self, operation: Operation) -> Answer:
+        if operation.kind is OperationType.MUTATION:
+            return await self._execute(operation)
+        try:
+            async with asyncio.timeout(self._deadline):
                 return await self._execute(operation)
-            try:
-                async with asyncio.timeout(self._deadline):
-                    return await self._execute(operation)
-            except TimeoutError:
-                late = f"the query took longer than {self._deadline:g} s and was stopped: ask for less, or try later"
-                logger.info("UNAVAILABLE: %s", late)
-                return refusal(errors.Unavailable(late))
+        except TimeoutError:
+            late = f"the query took longer than {self._deadline:g} s and was stopped: ask for less, or try later"
+            logger.info("UNAVAILABLE: %s", late)
+            return refusal(errors.Unavailable(late))
 
     async def answers(self, operation: Operation) -> AsyncGenerator[Answer, None]:
         """The answers to any operation, as they come: many to a subscription, else one."""
@@ -204,13 +218,15 @@ class Operations:
             yield await self.answer(operation)
             return
         request = operation.request
-        with self._under_way(operation):
+        with self._under_way(operation) as observation:
             results = await self._schema.subscribe(
                 operation.query, request.variables, operation.context, operation_name=request.operation_name
             )
             async with contextlib.aclosing(results):
                 async for result in results:
-                    yield _answer(result)
+                    answer = _answer(result)
+                    observation.told(answer.body, refused=answer.refused)
+                    yield answer
 
     async def _execute(self, operation: Operation) -> Answer:
         request = operation.request

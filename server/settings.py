@@ -1,9 +1,13 @@
 """Settings: `SAPWOOD_*` variables, each also a flag of `serve`."""
 
 from pathlib import Path
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+METRICS_WORDS = ("off", "loopback", "open")
+SHORTEST_TOKEN = 16
 
 
 class Settings(BaseSettings):
@@ -34,3 +38,15 @@ class Settings(BaseSettings):
     rate: float | None = Field(None, gt=0, description="Operations a second for each API key; not set: no limit.")
     rate_burst: int = Field(100, ge=1, description="Operations that a key may save up and send at once.")
     sockets_per_key: int | None = Field(None, ge=1, description="Sockets that a key may hold; not set: no limit.")
+    graphiql: bool = Field(True, description="Whether browsers that open /graphql get GraphiQL.")
+    metrics: str = Field("loopback", description="Who may read /metrics: off, loopback, open, or a token to bring.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="What is logged, at least.")
+    log_format: Literal["console", "json"] = Field("console", description="How it is logged.")
+
+    @field_validator("metrics")
+    @classmethod
+    def _is_word_or_token(cls, value: str) -> str:
+        if value not in METRICS_WORDS and len(value) < SHORTEST_TOKEN:
+            words = ", ".join(METRICS_WORDS)
+            raise ValueError(f"must be {words}, or a token of {SHORTEST_TOKEN} characters or more")
+        return value

@@ -4,6 +4,7 @@ A subscription holds no events, only which sessions it must look at again; so a 
 """
 
 import asyncio
+import time
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -43,10 +44,14 @@ class Subscription:
         self.pending: dict[str, Pending] = {}
         self.lost = False
         self.closed = False
+        self.behind_since: float | None = None
+        """When the first wake-up came that the reader has not looked at (time.monotonic)."""
         self._event = asyncio.Event()
 
     def notify(self, wake: Wake) -> None:
         """Notes a wake-up and lets the reader go on."""
+        if self.behind_since is None:
+            self.behind_since = time.monotonic()
         if wake.lost:
             self.lost = True
         else:
@@ -66,6 +71,7 @@ class Subscription:
         """What is pending, by session, and whether changes may have been lost; forgets both."""
         pending, lost = self.pending, self.lost
         self.pending, self.lost = {}, False
+        self.behind_since = None
         if not self.closed:
             self._event.clear()
         return pending, lost
@@ -81,6 +87,12 @@ class Hub:
     def count(self) -> int:
         """How many subscriptions there are."""
         return sum(len(group) for group in self._subscriptions.values())
+
+    @property
+    def lag(self) -> float:
+        """Seconds for which the slowest reader has not looked at what it was woken for."""
+        waiting = [each.behind_since for group in self._subscriptions.values() for each in group]
+        return max((time.monotonic() - since for since in waiting if since is not None), default=0.0)
 
     def subscribe(self, space: str, id: str | None = None) -> Subscription:
         """Registers a reader of one session, or of all of the space."""

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from server.commands.options import (
     Documents,
     DocumentsOnly,
     Grace,
+    Graphiql,
     Host,
     Insecure,
     Introspection,
@@ -29,7 +31,10 @@ from server.commands.options import (
     JwtRoleClaim,
     JwtSecret,
     JwtSpaceClaim,
+    LogFormat,
+    LogLevel,
     MaxCost,
+    Metrics,
     Port,
     Rate,
     RateBurst,
@@ -74,6 +79,10 @@ def serve(
     rate: Rate = DEFAULTS.rate,
     rate_burst: RateBurst = DEFAULTS.rate_burst,
     sockets_per_key: SocketsPerKey = DEFAULTS.sockets_per_key,
+    graphiql: Graphiql = DEFAULTS.graphiql,
+    metrics: Metrics = DEFAULTS.metrics,
+    log_level: LogLevel = DEFAULTS.log_level,
+    log_format: LogFormat = DEFAULTS.log_format,
 ) -> None:
     """Starts the server and says where its data are and where it listens."""
     settings = settings_of(**locals())  # each argument is a setting
@@ -157,7 +166,7 @@ def _config(app: "Starlette | str", settings: Settings, **given: Any) -> "uvicor
         http=HttpConnection,
         ws=SocketConnection,
         ws_max_size=MAX_BODY,
-        log_level="warning",
+        log_config=None,
         access_log=False,
         lifespan="on",
         timeout_graceful_shutdown=settings.grace,
@@ -177,8 +186,10 @@ def run(
     """
     import uvicorn
 
+    from server import logs
     from server.app import create_app
 
+    logs.configure(settings.log_level, settings.log_format)
     config = _config(create_app(settings), settings)
     server = uvicorn.Server(config)
 
@@ -213,6 +224,9 @@ def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[]
     from uvicorn.config import STARTUP_FAILURE
     from uvicorn.supervisors import Multiprocess
 
+    from server import logs
+    from server.metrics import FOLDER
+
     for name, value in settings.model_dump(mode="json").items():
         variable = f"SAPWOOD_{name.upper()}"
         if value is None:
@@ -220,15 +234,21 @@ def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[]
         else:
             os.environ[variable] = str(value)
     config = _config("server.commands.serve:app_of_worker", settings, factory=True, workers=settings.workers)
-    supervisor = Multiprocess(config, sockets=[listener])
-    ready()
-    supervisor.run()
+    logs.configure(settings.log_level, settings.log_format)
+    with tempfile.TemporaryDirectory(prefix="sapwood-metrics-") as folder:
+        os.environ[FOLDER] = folder
+        supervisor = Multiprocess(config, sockets=[listener])
+        ready()
+        supervisor.run()
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
         sys.exit(1)
 
 
 def app_of_worker() -> "Starlette":
     """The application of one of several processes, whose settings come by the environment."""
+    from server import logs
     from server.app import create_app
 
-    return create_app(Settings())
+    settings = Settings()
+    logs.configure(settings.log_level, settings.log_format)
+    return create_app(settings)

@@ -1,0 +1,42 @@
+"""How long an operation's parsing and validation took, told to whoever listens for it."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Phases:
+    """Seconds spent on each step. A document that is remembered is neither parsed nor validated again."""
+
+    parse: float = 0.0
+    validate: float = 0.0
+    execute: float = 0.0
+
+
+LISTENING: ContextVar[Phases | None] = ContextVar("phases", default=None)
+"""Where this task and those that it starts note their steps."""
+
+
+@contextlib.contextmanager
+def parsing() -> Iterator[None]:
+    """Around the parsing of a text."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        if (phases := LISTENING.get()) is not None:
+            phases.parse += time.perf_counter() - began
+
+
+@contextlib.contextmanager
+def validating() -> Iterator[None]:
+    """Around the validation of a document."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        if (phases := LISTENING.get()) is not None:
+            phases.validate += time.perf_counter() - began

@@ -1,0 +1,51 @@
+"""/metrics, and who may read it."""
+
+import hmac
+import ipaddress
+
+from starlette.datastructures import Address
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from server.metrics import Metrics
+from server.settings import METRICS_WORDS
+
+OFF, LOOPBACK, OPEN = METRICS_WORDS
+FORWARDED = ("forwarded", "x-forwarded-for")
+
+
+class Scraping:
+    """Answers scrapes. `access` is off, loopback, open, or the token that a scrape must bring."""
+
+    def __init__(self, metrics: Metrics, access: str) -> None:
+        self._metrics = metrics
+        self._access = access
+
+    async def answer(self, request: Request) -> Response:
+        """The metrics, or why not."""
+        refused = self._refusal(request)
+        if refused is not None:
+            return refused
+        content, media_type = await self._metrics.exposed(request.headers.get("accept", ""))
+        return Response(content, headers={"content-type": media_type, "cache-control": "no-store"})
+
+    def _refusal(self, request: Request) -> Response | None:
+        if self._access == OFF:
+            return PlainTextResponse("not found\n", 404)
+        if self._access == OPEN:
+            return None
+        if self._access == LOOPBACK:
+            if _is_local(request.client) and not any(name in request.headers for name in FORWARDED):
+                return None
+            return PlainTextResponse("metrics are told on this machine alone; SAPWOOD_METRICS says who may ask\n", 403)
+        given = request.headers.get("authorization", "").encode()
+        if hmac.compare_digest(given, f"Bearer {self._access}".encode()):
+            return None
+        return PlainTextResponse("metrics need the token of SAPWOOD_METRICS\n", 401, {"www-authenticate": "Bearer"})
+
+
+def _is_local(client: Address | None) -> bool:
+    try:
+        return client is not None and ipaddress.ip_address(client.host).is_loopback
+    except ValueError:
+        return False
