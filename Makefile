@@ -6,9 +6,10 @@ BIN := .venv/bin
 READY := .venv/ready
 TESTABLE := .venv/testable
 NODE := tests/server/node
+BROWSER := tests/browser
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: setup run demo test bench lint lock sdl
+.PHONY: setup run demo test bench lint lock sdl graphiql
 
 setup: $(READY)
 
@@ -32,10 +33,10 @@ demo: setup
 	@$(BIN)/sapwood demo
 
 # Without Node the tests that need it are left out, except in CI, where they fail.
-$(NODE)/node_modules/.package-lock.json: $(NODE)/package-lock.json
-	@cd $(NODE) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+%/node_modules/.package-lock.json: %/package-lock.json
+	@cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
-test: $(TESTABLE) $(if $(shell command -v npm),$(NODE)/node_modules/.package-lock.json)
+test: $(TESTABLE) $(if $(shell command -v npm),$(NODE:=/node_modules/.package-lock.json) $(BROWSER:=/node_modules/.package-lock.json))
 	@$(BIN)/python -m pytest
 
 bench: $(TESTABLE)
@@ -48,6 +49,10 @@ lint: $(TESTABLE)
 
 sdl: setup
 	@$(BIN)/python scripts/print_sdl.py > schema/schema.graphql
+
+# Needs Node. Builds server/static/graphiql anew, from the versions that scripts/graphiql pins.
+graphiql: scripts/graphiql/node_modules/.package-lock.json
+	@cd scripts/graphiql && npm run --silent build
 
 # Pins what pyproject.toml asks for, as the newest versions of today.
 lock:

@@ -50,7 +50,7 @@ class Metrics:
     """All metrics of one application."""
 
     def __init__(self) -> None:
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the package types only parts
         self._shared = os.environ.get(FOLDER)
         self._registry = CollectorRegistry()
         self._names = Names()
