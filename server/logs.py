@@ -2,9 +2,23 @@
 
 import logging
 import sys
+from contextvars import ContextVar
 
 import structlog
 from structlog.types import EventDict, Processor, WrappedLogger
+
+LONGEST_NAME = 64
+OPERATION: ContextVar[tuple[str, str | None] | None] = ContextVar("operation", default=None)
+"""Kind and name of the operation that this task runs."""
+
+
+def _with_operation(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Names the operation that a line is about."""
+    if (operation := OPERATION.get()) is not None:
+        kind, name = operation
+        event["kind"] = kind
+        event["operation"] = None if name is None else name[:LONGEST_NAME]
+    return event
 
 
 def _without_colors(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -14,7 +28,7 @@ def _without_colors(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 NAMED: tuple[Processor, ...] = (
-    structlog.contextvars.merge_contextvars,
+    _with_operation,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.ExtraAdder(),

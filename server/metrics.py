@@ -9,12 +9,15 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from storage.database import Commit, Wake
+
+M = TypeVar("M", Counter, Histogram)
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable, prometheus-client's own, that names the folder of the workers' numbers."""
@@ -55,6 +58,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._names = Names()
         self._gauges: list[Callable[[], None]] = []
+        self._labelled: dict[tuple[Counter | Histogram, tuple[str, ...]], Any] = {}
         self._requests = self._counter("http_requests", "HTTP requests answered", "path", "method", "status")
         self._request_seconds = self._histogram("http_request_seconds", "Until an answer began", "path")
         self._operations = self._counter(
@@ -76,6 +80,13 @@ class Metrics:
     def _histogram(self, name: str, help: str, *labels: str) -> Histogram:
         return Histogram(f"sapwood_{name}", help, labels, buckets=SECONDS, registry=self._registry)
 
+    def _one(self, metric: M, *labels: str) -> M:
+        """The metric with these labels. Its own look-up takes longer than counting."""
+        key = (metric, labels)
+        if (found := self._labelled.get(key)) is None:
+            found = self._labelled[key] = metric.labels(*labels)
+        return cast(M, found)
+
     def gauge(self, name: str, help: str, value: Callable[[], float], *, largest: bool = False) -> None:
         """A gauge that is what `value` says when it is asked; of several workers the sum, or the `largest`."""
         gauge = Gauge(
@@ -88,15 +99,15 @@ class Metrics:
 
     def request(self, path: str, method: str, status: int, seconds: float) -> None:
         """Counts an HTTP request, whose answer began after so many seconds."""
-        self._requests.labels(path, method, str(status)).inc()
-        self._request_seconds.labels(path).observe(seconds)
+        self._one(self._requests, path, method, str(status)).inc()
+        self._one(self._request_seconds, path).observe(seconds)
 
     def operation(self, kind: str, name: str | None, outcome: str, seconds: float, *, known: bool) -> None:
         """Counts an operation that has ended; one that is not `known` to be valid without its name."""
         label = self._names.label(name) if known else REFUSED
-        self._operations.labels(kind, label, outcome).inc()
+        self._one(self._operations, kind, label, outcome).inc()
         if known and kind != "subscription":
-            self._operation_seconds.labels(kind, label).observe(seconds)
+            self._one(self._operation_seconds, kind, label).observe(seconds)
 
     def delivered(self) -> None:
         """Counts a result of a subscription."""
@@ -110,7 +121,7 @@ class Metrics:
 
     def database_call(self, call: str, outcome: str, seconds: float) -> None:
         """Counts a call of the store's database."""
-        self._database.labels(call, outcome).observe(seconds)
+        self._one(self._database, call, outcome).observe(seconds)
 
     @contextlib.asynccontextmanager
     async def sampled(self) -> AsyncIterator[None]:

@@ -6,10 +6,9 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-import structlog
-
 from schema.phases import LISTENING
-from server.metrics import LONGEST_NAME, Metrics
+from server.logs import OPERATION
+from server.metrics import Metrics
 from server.tracing import Tracing
 from storage import errors
 
@@ -55,9 +54,8 @@ class Observation:
     def __enter__(self) -> Self:
         tracing = self._observer.tracing
         self._span = None if tracing is None else tracing.begin(self._kind, self._name)
-        # Each operation has a task of its own, which takes what is bound here along when it ends.
-        name = None if self._name is None else self._name[:LONGEST_NAME]
-        structlog.contextvars.bind_contextvars(operation=name, kind=self._kind)
+        # Each operation has a task of its own, which takes what is set here along when it ends.
+        OPERATION.set((self._kind, self._name))
         self._began = time.perf_counter()
         return self
 

@@ -427,10 +427,9 @@ async def test_subscriptions_whose_connections_are_reset_are_forgotten(serve: Se
     count = 500
     async with Client(lambda: server.graphql) as client:
         await create(client, name)
-        async with Socket.open(
-            server.socket
-        ) as socket:  # what follows other processes' changes is begun with the first
-            await (await socket.subscribe(FOLLOW, id=name, **{"from": 0})).stop()
+        async with Socket.open(server.socket) as socket:  # the first one begins what follows other processes' changes
+            await socket.subscribe(FOLLOW, id=name, **{"from": 0})
+            await has_subscriptions(server, 1)
         before = await metrics_once(server, lambda found: not any(found.gauges.values()))
         connections = await asyncio.gather(*(begin(server.socket) for _ in range(count)))
         message = json.dumps(subscribe_message("1", FOLLOW, {"id": name, "from": 0}))
@@ -446,7 +445,7 @@ async def test_subscriptions_whose_connections_are_reset_are_forgotten(serve: Se
             connection.transport.abort()
         await asyncio.gather(*(connection.wait_closed() for connection in connections))
         await metrics_once(
-            server, lambda found: not any(found.gauges.values()) and found.value("tasks") == before.value("tasks")
+            server, lambda found: not any(found.gauges.values()) and found.value("tasks") <= before.value("tasks")
         )
         assert (await append(client, name, *texts(1, 1)))["head"] == 2
 
