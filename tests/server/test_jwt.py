@@ -115,7 +115,7 @@ async def is_refused(server: Server, token: str | None, why: str = "") -> None:
 
 
 async def opens(server: Server, token: str, space: str = "a", role: str = "AGENT") -> None:
-    assert (await ask(server, token)).json() == {"data": {"viewer": {"space": space, "role": role}}}
+    assert (await ask(server, token)).json()["data"] == {"viewer": {"space": space, "role": role}}
 
 
 def unsigned(**given: Any) -> str:

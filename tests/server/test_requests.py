@@ -87,7 +87,7 @@ async def test_a_document_that_can_not_be_run_is_refused(shared: Server, query: 
 async def test_a_named_one_of_several_operations_is_run(shared: Server) -> None:
     query = "query A { viewer { space } } query B { viewer { role } }"
     answer = await ask(shared, json={"query": query, "operationName": "B"})
-    assert answer.json() == {"data": {"viewer": {"role": "ADMIN"}}}
+    assert answer.json()["data"] == {"viewer": {"role": "ADMIN"}}
 
 
 async def test_what_fails_while_it_runs_is_200_with_data(shared: Server, name: str) -> None:
@@ -120,7 +120,7 @@ async def test_what_fails_while_it_runs_is_200_with_data(shared: Server, name: s
 async def test_the_answer_has_the_media_type_that_is_preferred(shared: Server, accept: str, media: str) -> None:
     answer = await ask(shared, content=QUERY, headers={**JSON, "accept": accept})
     assert (answer.status_code, answer.headers["content-type"]) == (200, f"{media}; charset=utf-8")
-    assert answer.json() == {"data": {"viewer": {"space": "default"}}}
+    assert answer.json()["data"] == {"viewer": {"space": "default"}}
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png", "application/json;q=0", "*/*;q=0"])
@@ -142,13 +142,13 @@ async def test_a_mutation_by_get_is_405_and_nothing_is_done(shared: Server, name
     check(answer, 405)
     assert answer.headers["allow"] == "POST"
     found = await ask(shared, "GET", params={"query": f'{{ session(id: "{name}") {{ id }} }}'})
-    assert found.json() == {"data": {"session": None}}
+    assert found.json()["data"] == {"session": None}
 
 
 async def test_a_query_goes_by_get(shared: Server) -> None:
     query = "query A($id: ID!) { session(id: $id) { id } } query B { viewer { space } }"
     variables = {"query": query, "operationName": "A", "variables": '{"id": "no-such-session"}'}
-    assert (await ask(shared, "GET", params=variables)).json() == {"data": {"session": None}}
+    assert (await ask(shared, "GET", params=variables)).json()["data"] == {"session": None}
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ async def test_a_body_of_12_mib_is_taken(shared: Server) -> None:
     start, end = b'{"query": "{ viewer { space } }", "variables": {"x": "', b'"}}'
     content = start + b"x" * (MAX_BODY - len(start) - len(end)) + end
     answer = await ask(shared, content=content, headers=JSON)
-    assert answer.json() == {"data": {"viewer": {"space": "default"}}}
+    assert answer.json()["data"] == {"viewer": {"space": "default"}}
 
 
 @pytest.mark.parametrize("way", ["announced", "in chunks"])
