@@ -196,7 +196,7 @@ class Socket:
 
 async def begin(url: str, token: str | None = None, **options: Any) -> ClientConnection:
     """A connection that the server has acknowledged; the credential goes with its connection_init."""
-    options = {"compression": None, "max_size": None, "ping_interval": None, **options}
+    options = {"compression": None, "max_size": None, "ping_interval": None, "open_timeout": IN_TIME, **options}
     connection = await connect(url, subprotocols=[PROTOCOL], proxy=None, **options)  # type: ignore[list-item]
     assert connection.subprotocol == PROTOCOL
     await connection.send(json.dumps({"type": "connection_init", "payload": authorization(token)}))
