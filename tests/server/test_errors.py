@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from schema.build import build_schema
-from server.caller import OPEN
+from server import documents
+from server.caller import Caller
+from server.metrics import Metrics
+from server.observing import Observer
 from server.operations import Operations, Refused, Request
+from server.settings import Settings
+from storage.access_key import AccessRole
 from storage.sqlite.database import FILE
 from storage.store import Store
 from tests.server.client import Client, Socket
@@ -32,15 +36,18 @@ async def test_a_clients_mistake_is_one_line_at_info(
     store: Store, caplog: pytest.LogCaptureFixture, query: str, code: str
 ) -> None:
     caplog.set_level(logging.INFO, "sapwood")
-    operations = Operations(build_schema(), store, 30)
+    schema, trusted = documents.build(Settings())
+    operations = Operations(schema, store, 30, trusted, Observer(Metrics(), None))
+    caller = Caller("default", AccessRole.ADMIN, open=True)
     try:
-        answer = await operations.answer(operations.identify(Request(query), OPEN))
+        answer = await operations.answer(operations.identify(Request(query), caller))
     except Refused as refused:
         answer = refused.answer
     assert answer.code == code
     ours = [record for record in caplog.records if record.name.startswith(("sapwood", "strawberry"))]
-    assert [(record.levelname, record.exc_info) for record in ours] == [("INFO", None)]
-    assert code in ours[0].getMessage() and "\n" not in ours[0].getMessage()
+    assert {(record.levelname, record.exc_info) for record in ours} == {("INFO", None)}
+    [told] = [record.getMessage() for record in ours if code in record.getMessage()]
+    assert "\n" not in told
 
 
 @pytest.fixture
