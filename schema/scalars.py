@@ -47,7 +47,7 @@ def _known(value: Any) -> Any:
 
 def _splice(value: JsonText) -> orjson.Fragment:
     """The text as a fragment that the response encoder splices in without decoding."""
-    return orjson.Fragment(value)
+    return orjson.Fragment(str(value))  # the encoder takes no subclass, which a variable's text may still be
 
 
 SCALARS: dict[object, ScalarDefinition] = {

@@ -22,6 +22,7 @@ async def main(count: int) -> None:
             outcomes, sizes = await run(server, count, parts=10)
         finally:
             server.end()
+            print(server.output)
         assert "Traceback" not in server.output
         print(f"{count:,} operations in {time.perf_counter() - began:.0f} s: {dict(outcomes.most_common())}")
         print(f"MiB after each tenth: {[size // 2**20 for size in sizes]}")

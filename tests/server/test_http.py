@@ -490,6 +490,16 @@ async def test_a_json_literal_may_hold_variables(client: Client) -> None:
     assert made["createSession"]["session"]["metadata"] == {"a": {"deep": [1.0]}, "b": [None, 2], "c": "t"}
 
 
+async def test_metadata_given_by_a_variable_is_told_by_the_update_itself(client: Client, name: str) -> None:
+    """And by mutations after it."""
+    await create(client, name)
+    update = "mutation($i: UpdateSessionInput!) { updateSession(input: $i) { session { metadata } } }"
+    told = {"session": {"metadata": {"a": [1]}}}
+    assert await client.run(update, i={"id": name, "metadata": {"a": [1]}}) == {"updateSession": told}
+    removal = "mutation($id: ID!) { removeLastEntry(sessionId: $id) { session { metadata } } }"
+    assert await client.run(removal, id=name) == {"removeLastEntry": told}
+
+
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999-14:00", "0001-01-01T00:00:00+14:00"])
 async def test_an_instant_that_utc_can_not_tell_is_refused(client: Client, instant: str) -> None:
     refusal = await client.refusal(
