@@ -9,6 +9,7 @@ https://yaml.org/spec/1.2.2/#102-json-schema
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
@@ -91,8 +92,8 @@ def _load_json(source: str) -> object:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise errors.BadInput(f"the key {text.clean(twice)[:80]!r} is given twice")
     return fields
 

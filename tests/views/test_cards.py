@@ -153,6 +153,12 @@ def test_a_broken_payload_says_why(text: str, why: str) -> None:
     assert why in reason("Table", text)
 
 
+def test_a_key_given_twice_is_found_among_very_many() -> None:
+    """A pass over all keys for each of them would take this test hours."""
+    fields = ", ".join(f'"k{number}": 0' for number in [*range(200_000), 199_999])
+    assert reason("Table", f"{{{fields}}}") == "the payload can't be read: the key 'k199999' is given twice"
+
+
 def test_an_unknown_type_keeps_what_can_be_told_of_it() -> None:
     assert read_card("Map", "id: 7\ntitle: Where") == Unreadable(
         "Map", "cards of type 'Map' are unknown here", id="7", title="Where"
