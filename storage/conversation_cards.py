@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
@@ -57,7 +57,7 @@ class CardReading:
         await self._look({key: [0, self._meta.head] for key in new})
         firsts = {key: min(self._seqs[key]) for key in keyed}
         hides = await self._hides_since(window, min(firsts.values(), default=window.low))
-        await self._look({key: _sections(firsts[key], hides, self._meta.head) for key in new})
+        await self._look({key: _sections(self._seqs[key], hides, self._meta.head) for key in new})
         live = [live_card(sorted(self._seqs[key]), hides) for key in keyed]
         live += [LiveCard(seq, seq) for seq in unhidden(alone, hides)]
         inside = {event.seq for event in events}
@@ -107,10 +107,14 @@ class CardReading:
         return [self._hides[seq] for seq in sorted(self._hides)]
 
 
-def _sections(first: int, hides: Sequence[SurfaceHide], head: int) -> list[int]:
-    """Where versions from `first` on are set apart by hides; empty if they are not."""
-    later = [hide.seq for hide in hides if hide.seq > first]
-    return [first, *later, head] if later else []
+def _sections(seqs: Collection[int], hides: Sequence[SurfaceHide], head: int) -> list[int]:
+    """Where the versions of a card, whose first and last are among `seqs`, are set apart by hides; empty if nowhere.
+
+    A hide that ends before the first one takes none, and what comes after the last sets nothing apart.
+    """
+    first, last = min(seqs), max(seqs)
+    inner = [hide.seq for hide in hides if first < hide.seq < last and hide.to_seq > first]
+    return [first, *inner, head] if inner else []
 
 
 async def read_hides(queries: Queries, meta: SessionMeta, start: int, stop: int) -> list[SurfaceHide]:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from storage import lifecycle, log
 from storage.conversation_cards import read_hides
-from storage.events import SurfaceHide, UserMessage
+from storage.conversation_reading import read_conversation
+from storage.events import CardEvent, SurfaceHide, UserMessage
 from storage.lifecycle import NewSession
 from storage.sqlite import schema
 from storage.sqlite.connection import drive
@@ -67,3 +68,17 @@ def test_no_hides_are_looked_for_in_a_log_that_has_none() -> None:
         statements.clear()
         assert drive(read_hides(tx, meta, 0, meta.head)) == []
         assert statements == []
+
+
+def test_versions_of_a_card_are_looked_for_only_where_a_hide_can_set_them_apart() -> None:
+    statements: list[str] = []
+    cards = [CardEvent(card_type="Table", payload=f"id: {id}") for id in (1, 2, 2)]
+    with transaction(statements) as tx:
+        meta = drive(lifecycle.create(tx, SPACE, NewSession()))
+        meta = drive(log.append(tx, SPACE, meta.id, [UserMessage(content="x"), *cards])).session
+        hides = [SurfaceHide(from_seq=0, to_seq=1), SurfaceHide(from_seq=0, to_seq=0)]
+        meta = drive(log.append(tx, SPACE, meta.id, [*hides, cards[1], *hides])).session
+        statements.clear()
+        page = drive(read_conversation(tx, meta))
+        assert [entry.source_event_seqs for entry in page.entries] == [(1,), (2, 6)]
+        assert len([statement for statement in statements if "kind = 'card'" in statement]) == 1
