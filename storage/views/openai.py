@@ -12,13 +12,15 @@ from storage import text
 from storage.events import JsonText
 from storage.views.message import Message, Role
 
-_PARTS: dict[Role, dict[str, type]] = {
-    Role.SYSTEM: {"text": str},
-    Role.USER: {"text": str, "image_url": dict, "input_audio": dict, "file": dict},
-    Role.ASSISTANT: {"text": str, "refusal": str},
-    Role.TOOL: {"text": str},
+_PARTS: dict[Role, frozenset[str]] = {
+    Role.SYSTEM: frozenset({"text"}),
+    Role.USER: frozenset({"text", "image_url", "input_audio", "file"}),
+    Role.ASSISTANT: frozenset({"text", "refusal"}),
+    Role.TOOL: frozenset({"text"}),
 }
-"""Per role, the content parts that the API takes, and what each holds under its own name."""
+"""Per role, the content parts that the API takes."""
+_FIELDS: dict[str, tuple[str, ...]] = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ()}
+"""The texts that a part must have in the object under its own name; a part that is not here holds a text there."""
 
 
 def as_array(messages: Iterable[str]) -> JsonText:
@@ -34,7 +36,8 @@ def as_object(message: Message, *, parts: bool = True) -> JsonText:
     """
     fields: dict[str, Any] = {"role": message.role.value.lower(), "content": message.content}
     if parts and message.blocks is not None and (known := _parts(message)):
-        fields["content"] = known
+        # Spliced in, as the message around them would take blocks of the full depth beyond the limit of nesting.
+        fields["content"] = orjson.Fragment(text.to_json(known, "blocks"))
     if message.tool_calls is not None:
         fields["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -42,27 +45,26 @@ def as_object(message: Message, *, parts: bool = True) -> JsonText:
         ]
     if message.tool_call_id is not None:
         fields["tool_call_id"] = message.tool_call_id
-    if message.blocks is None:
-        return orjson.dumps(fields).decode()
-    return text.to_json(fields, "blocks")
+    return orjson.dumps(fields).decode()
 
 
 def _parts(message: Message) -> list[object]:
     blocks = text.from_json(message.blocks or "null")
     if not isinstance(blocks, list):
         return []
-    holds = _PARTS[message.role]
-    known: list[object] = [
-        block
-        for block in blocks
-        if isinstance(block, dict)
-        and isinstance(kind := block.get("type"), str)
-        and kind in holds
-        and isinstance(block.get(kind), holds[kind])
-    ]
+    known = [block for block in blocks if _is_part(block, message.role)]
     if known and message.content and not any(_says(block) for block in known):
         return [{"type": "text", "text": message.content}, *known]
     return known
+
+
+def _is_part(block: object, role: Role) -> bool:
+    if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str) or kind not in _PARTS[role]:
+        return False
+    held = block.get(kind)
+    if kind not in _FIELDS:
+        return isinstance(held, str)
+    return isinstance(held, dict) and all(isinstance(held.get(name), str) for name in _FIELDS[kind])
 
 
 def _says(part: object) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from storage import errors
+from storage import errors, text
 from storage.events import AssistantMessage, Event, InsightDelivered, ToolResult, UserMessage
 from storage.session import Slot
 from storage.views.context import context
@@ -92,6 +92,9 @@ def test_an_insight_shows_its_version_and_time() -> None:
 TEXT = {"type": "text", "text": "see"}
 IMAGE = {"type": "image_url", "image_url": {"url": "data:,"}}
 FOREIGN = {"type": "image", "source": {"n": 1}}
+SOUND = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
+SILENT = {"type": "input_audio", "input_audio": {"data": ""}}
+SAID = {"type": "text", "text": "text"}
 DEEP = {"type": "image_url", "image_url": json.loads("[" * 300 + "]" * 300)}
 
 
@@ -105,6 +108,8 @@ DEEP = {"type": "image_url", "image_url": json.loads("[" * 300 + "]" * 300)}
         ([], "text"),
         ({"type": "text", "text": "no list"}, "text"),
         ([{"type": "text", "text": 5}, {"type": 7}, "x", DEEP], "text"),
+        ([{"type": "image_url", "image_url": {}}, {"type": "image_url", "image_url": {"url": None}}], "text"),
+        ([SOUND, SILENT], [SAID, SOUND]),
     ],
 )
 def test_blocks_that_the_api_knows_stand_as_parts(blocks: object, content: object) -> None:
@@ -130,8 +135,10 @@ def test_parts_depend_on_the_role_and_an_error_is_never_lost() -> None:
 
 
 def test_nested_blocks_are_sent_however_deep() -> None:
-    deep = {"type": "file", "file": {"a": json.loads("[" * 400 + "]" * 400)}}
-    assert json.loads(folded(UserMessage(content="", blocks=json.dumps([deep]))).openai_text())[0]["content"] == [deep]
+    # The list of blocks, a block and its file are three of the 500 levels that a writer may nest.
+    deep = {"type": "file", "file": {"a": json.loads("[" * 497 + "]" * 497)}}
+    blocks = text.to_json([deep], "blocks")
+    assert json.loads(folded(UserMessage(content="", blocks=blocks)).openai_text())[0]["content"] == [deep]
 
 
 def test_a_call_is_sent_as_a_function() -> None:
