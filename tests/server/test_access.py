@@ -249,7 +249,9 @@ def test_serve_refuses_other_machines_without_access_control(place: Path | str, 
         assert len(done.stderr.splitlines()) == 1
     with running("serve", "--port", "0", "--host", host, "--insecure", *where(place), address=ANY_ADDRESS) as (_, line):
         port = line.rpartition(":")[2].removesuffix("/graphql\n")
-        answer = httpx.post(f"http://127.0.0.1:{port}/graphql", json={"query": VIEWER}, headers={"Host": "a.example"})
+        answer = httpx.post(
+            f"http://127.0.0.1:{port}/graphql", json={"query": VIEWER}, headers={"Host": "a.example"}, timeout=IN_TIME
+        )
         assert answer.json()["data"] == {"viewer": {"space": "default", "role": "ADMIN"}}
 
 
@@ -258,7 +260,9 @@ def test_serve_takes_other_machines_with_a_key(place: Path | str) -> None:
     with running("serve", "--port", "0", "--host", "0.0.0.0", *where(place), address=ANY_ADDRESS) as (_, line):
         port = line.rpartition(":")[2].removesuffix("/graphql\n")
         for headers, status in (({}, 401), (authorization(made["key"]), 200)):
-            answer = httpx.post(f"http://127.0.0.1:{port}/graphql", json={"query": VIEWER}, headers=headers)
+            answer = httpx.post(
+                f"http://127.0.0.1:{port}/graphql", json={"query": VIEWER}, headers=headers, timeout=IN_TIME
+            )
             assert answer.status_code == status
 
 
@@ -266,7 +270,9 @@ def test_workers_have_the_same_access(tmp_path: Path) -> None:
     made = json.loads(run("keys", "create", "--role", "viewer", "--json", "--data-dir", tmp_path).stdout)
     with running("serve", "--port", "0", "--workers", "2", "--data-dir", tmp_path) as (_, line):
         for _ in range(10):
-            answer = httpx.post(f"{url(line)}/graphql", json={"query": VIEWER}, headers=authorization(made["key"]))
+            answer = httpx.post(
+                f"{url(line)}/graphql", json={"query": VIEWER}, headers=authorization(made["key"]), timeout=IN_TIME
+            )
             assert answer.json()["data"] == {"viewer": {"space": "default", "role": "VIEWER"}}
             assert httpx.post(f"{url(line)}/graphql", json={"query": VIEWER}).status_code == 401
 
