@@ -1,5 +1,6 @@
 """What the audit view must tell of a session, whatever was appended to it: what a fold of its whole log gives."""
 
+from storage.events import Event
 from storage.store import Store
 from storage.views.run_rows import RunRow, rebuild
 from storage.views.runs import runs
@@ -13,11 +14,12 @@ async def rows_of(store: Store, id: str, space: str = SPACE) -> dict[str, RunRow
 
 
 async def assert_told(store: Store, id: str, space: str = SPACE) -> None:
-    """Rows, runs, pages of runs and single runs of a session are those of its log, of up to 1,000 events."""
+    """Rows, runs, pages of runs and single runs of a session, of up to 200 turns, are those of its log."""
     meta = await store.sessions.get(space, id)
     assert meta is not None
-    events = (await store.sessions.events(meta, first=1_000)).events
-    assert len(events) == meta.head
+    events: list[Event] = []
+    while len(events) < meta.head:
+        events += (await store.sessions.events(meta, from_seq=len(events), first=1_000)).events
     assert await rows_of(store, id, space) == rebuild(events, meta)
     expected = runs(events, id, meta.own_start)[::-1]
     assert await store.runs.of_session(meta, 200, None) == expected
