@@ -78,6 +78,16 @@ class MongoServer:
         """Has the process end in good order."""
         self._end(signal.SIGTERM)
 
+    def pause(self) -> None:
+        """Has the process answer nothing until it goes on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Ends a pause, if there is one."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(how)
