@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TypeAlias
 
 import strawberry
-from strawberry.dataloader import DataLoader
 
 from schema.documents import Known
+from schema.loader import Loader
 from storage.access_key import AccessRole
 from storage.session import Slots
 from storage.store import Store
@@ -33,37 +33,37 @@ class Context:
         self.next_seq: int | None = None
 
     @cached_property
-    def nodes(self) -> DataLoader[str, TopologyNode | None]:
+    def nodes(self) -> Loader[str, TopologyNode | None]:
         """Nodes by id."""
 
         async def load(ids: Sequence[str]) -> Sequence[TopologyNode | None]:
             found = await self.store.tree.nodes(self.space, set(ids))
             return [found.get(id) for id in ids]
 
-        return DataLoader(load_fn=load, cache=False)
+        return Loader(load)
 
     @cached_property
-    def children(self) -> DataLoader[str, list[TopologyNode]]:
+    def children(self) -> Loader[str, list[TopologyNode]]:
         """The children of a node, by index."""
 
         async def load(ids: Sequence[str]) -> Sequence[list[TopologyNode]]:
             found = await self.store.tree.children(self.space, set(ids))
             return [found[id] for id in ids]
 
-        return DataLoader(load_fn=load, cache=False)
+        return Loader(load)
 
     @cached_property
-    def referrers(self) -> DataLoader[str, list[str]]:
+    def referrers(self) -> Loader[str, list[str]]:
         """Ids of the nodes that refer to a node."""
 
         async def load(ids: Sequence[str]) -> Sequence[list[str]]:
             found = await self.store.tree.referrers(self.space, set(ids))
             return [found[id] for id in ids]
 
-        return DataLoader(load_fn=load, cache=False)
+        return Loader(load)
 
     @cached_property
-    def runs(self) -> DataLoader[tuple[str, str], Run | None]:
+    def runs(self) -> Loader[tuple[str, str], Run | None]:
         """Whole runs by session and turn id."""
 
         async def load(keys: Sequence[tuple[str, str]]) -> Sequence[Run | None]:
@@ -76,17 +76,17 @@ class Context:
 
             return await asyncio.gather(*(one(session, turn) for session, turn in keys))
 
-        return DataLoader(load_fn=load, cache=False)
+        return Loader(load)
 
     @cached_property
-    def slots(self) -> DataLoader[str, Slots | None]:
+    def slots(self) -> Loader[str, Slots | None]:
         """The slots of a session."""
 
         async def load(ids: Sequence[str]) -> Sequence[Slots | None]:
             found = await self.store.sessions.slots(self.space, set(ids))
             return [found.get(id) for id in ids]
 
-        return DataLoader(load_fn=load, cache=False)
+        return Loader(load)
 
 
 Info: TypeAlias = strawberry.Info[Context, None]
