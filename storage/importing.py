@@ -99,9 +99,13 @@ class _Import:
     async def make(self, session: ForeignSession) -> None:
         """The session with its log and slots."""
         source = None if session.source is None else self._made[session.source]
-        meta = await (self._create(session) if source is None or session.at_seq is None else self._fork(session))
+        forks = source is not None and session.at_seq is not None
+        meta = await (self._fork(session) if forks else self._create(session))
+        # From here on it can be undone, so whatever may be refused comes later.
         self._made[session.key] = session
         self.ids[session.key] = meta.id
+        if not forks:
+            await self._put(session, meta.id, SlotName.SYSTEM_PROMPT, session.system_prompt)
         await self._adjust(meta, session)
         head = meta.head
         for part in _commits(session.events):
@@ -155,9 +159,7 @@ class _Import:
             workflow_mode=session.workflow_mode,
             metadata=session.metadata,
         )
-        meta = await self._store.tree.create(self._space, new)
-        await self._put(session, meta.id, SlotName.SYSTEM_PROMPT, session.system_prompt)
-        return meta
+        return await self._store.tree.create(self._space, new)
 
     async def _fork(self, session: ForeignSession) -> SessionMeta:
         source = self._made[session.source or ""]

@@ -188,6 +188,7 @@ async def test_a_label_that_is_too_long_is_cut_with_a_warning(store: Store) -> N
         (draft("bad", source="a", at_seq=9), errors.BadInput, "session bad: atSeq: must be 0 to the head 1, is 9"),
         (draft("bad", "x", memory="m", memory_at_seq=2), errors.BadInput, "session bad: atSeq: must be 0 to the head"),
         (draft("bad", refs=("bad",)), errors.InvalidRef, "session bad: .* can't refer to itself"),
+        (draft("bad", system_prompt="x" * 1_048_577), errors.PayloadTooLarge, "session bad: content: takes 1048576"),
         (draft("bad", memory="x" * 1_048_577), errors.PayloadTooLarge, "session bad: content: takes 1048576 bytes"),
     ],
 )
