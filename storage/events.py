@@ -201,7 +201,7 @@ class SurfaceHide(Event):
 class InsightDelivered(Event):
     type: Literal["insight/delivered"] = "insight/delivered"
     content: Text
-    version: Annotated[int, Field(ge=1)]
+    version: Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class RunFeedback(Event):

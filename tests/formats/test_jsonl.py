@@ -50,7 +50,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "turn_id": st.none() | st.text(CHARACTERS, min_size=1, max_size=20),
     "step_id": st.none() | st.text(CHARACTERS, min_size=1, max_size=20),
     "call_id": st.text(CHARACTERS, min_size=1, max_size=20),
-    "version": st.integers(1, 2**53),
+    "version": st.integers(1, 2**31 - 1),
     "from_seq": SEQS,
     "to_seq": SEQS,
     "source_event_seqs": st.none() | st.lists(SEQS, max_size=3),
@@ -198,6 +198,7 @@ def test_surrogates_deep_nesting_and_long_integers_in_a_line() -> None:
 
 HEAD = header_line(Header(id="s"))
 FIRST = event_line(UserMessage(content="a").model_copy(update={"seq": 0}))
+DELIVERED = '{"seq":0,"type":"insight/delivered","content":"a","version":1}'
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,10 @@ FIRST = event_line(UserMessage(content="a").model_copy(update={"seq": 0}))
         ([HEAD, '{"seq":0,"type":"custom","name":"n","data":NaN}'], "log line 2: not JSON: NaN"),
         ([HEAD, '{"seq":0,"type":"custom","name":"n","data":1e999}'], "log line 2: data: inf is not a JSON number"),
         ([HEAD, '{"seq":0,"type":"custom","name":"n","data":99999999999999999999}'], "log line 2: data: an integer"),
+        (
+            [HEAD, DELIVERED.replace('"version":1', '"version":2147483648')],
+            "log line 2: version: .*less than 2147483648",
+        ),
         ([HEAD, "5"], "log line 2: must be an object"),
         ([HEAD, HEAD], "log line 2: the file holds the session s twice"),
         ([HEAD.replace('"version":1', '"version":2')], "log line 1: a header of format 'sapwood', version 2; known"),
