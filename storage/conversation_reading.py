@@ -16,8 +16,6 @@ from storage.views.conversation_window import TOOLS, Window, is_unanswered
 MAX_ENTRIES = 1_000
 MAX_BYTES = 4 * 1024 * 1024
 DEFAULT = 200
-LOOKED_BACK = 20
-"""Entries of a page on the way back to the last one of some kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ async def read_conversation(
     )
     if span.count == 0 or span.start >= span.stop:
         return ConversationPage([], *span.ends(span.start), meta.head)
-    entries, reached = await _Reader(queries, meta, span, include_system).read()
+    entries, reached = await _Reader(queries, meta, span, include_system=include_system).read()
     return ConversationPage(entries, *span.ends(reached), meta.head)
 
 
@@ -98,24 +96,23 @@ async def last_shown(queries: Queries, meta: SessionMeta) -> TextEntry | CardEnt
 
     Hiding its `source_event_seqs` takes it away.
     """
-    before: int | None = meta.head
-    while before is not None:
-        page = await read_conversation(queries, meta, before_seq=before, last=LOOKED_BACK)
-        for entry in reversed(page.entries):
-            if isinstance(entry, TextEntry | CardEntry | PlaceholderEntry):
-                return entry
-        before = page.prev_seq
-    return None
+    span = Span(0, meta.head, meta.head, count=1, newest_first=True)
+    entries, _ = await _Reader(queries, meta, span, tools=False).read()
+    last = entries[-1] if entries else None
+    return last if isinstance(last, TextEntry | CardEntry | PlaceholderEntry) else None
 
 
 class _Reader:
-    """Reads one page."""
+    """Reads one page; tool calls stand on it if `tools`. Finding out what has become of them may take a long log."""
 
-    def __init__(self, queries: Queries, meta: SessionMeta, span: Span, include_system: bool) -> None:
+    def __init__(
+        self, queries: Queries, meta: SessionMeta, span: Span, *, include_system: bool = False, tools: bool = True
+    ) -> None:
         self._queries = queries
         self._meta = meta
         self._span = span
         self._include_system = include_system
+        self._tools = tools
         self._window = Window(span.stop if span.newest_first else span.start)
         self._cards = CardReading(queries, meta)
 
@@ -176,7 +173,11 @@ class _Reader:
             *window.entries(include_system=self._include_system),
             *await self._cards.shown(window),
         ]
-        shown = [candidate for candidate in shown if span.start <= candidate.seq < span.stop]
+        shown = [
+            candidate
+            for candidate in shown
+            if span.start <= candidate.seq < span.stop and (self._tools or not isinstance(candidate, ToolEntry))
+        ]
         shown.sort(key=attrgetter("seq"), reverse=span.newest_first)
         chosen: list[Entry] = []
         left = MAX_BYTES

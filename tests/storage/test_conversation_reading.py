@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from storage import lifecycle, log
 from storage.conversation_cards import read_hides
-from storage.conversation_reading import read_conversation
-from storage.events import CardEvent, SurfaceHide, UserMessage
+from storage.conversation_reading import last_shown, read_conversation
+from storage.events import CardEvent, SurfaceHide, ToolCall, ToolResult, UserMessage
 from storage.lifecycle import NewSession
 from storage.sqlite import schema
 from storage.sqlite.connection import drive
@@ -82,3 +82,18 @@ def test_versions_of_a_card_are_looked_for_only_where_a_hide_can_set_them_apart(
         page = drive(read_conversation(tx, meta))
         assert [entry.source_event_seqs for entry in page.entries] == [(1,), (2, 6)]
         assert len([statement for statement in statements if "kind = 'card'" in statement]) == 1
+
+
+def test_the_last_text_is_found_behind_many_tool_calls_without_asking_for_their_results() -> None:
+    statements: list[str] = []
+    calls = [ToolCall(call_id=f"{number}", name="search", args="{}") for number in range(400)]
+    results = [ToolResult(call_id=call.call_id, result="1") for call in calls]
+    with transaction(statements) as tx:
+        meta = drive(lifecycle.create(tx, SPACE, NewSession()))
+        for drafts in ([UserMessage(content="x")], calls, results):
+            meta = drive(log.append(tx, SPACE, meta.id, drafts)).session
+        statements.clear()
+        last = drive(last_shown(tx, meta))
+        assert last is not None
+        assert last.source_event_seqs == (0,)
+        assert len(statements) < 40
