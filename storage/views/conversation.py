@@ -101,7 +101,7 @@ class Conversation:
     def add(self, event: Event) -> Self:
         """Folds one more event."""
         match event:
-            case AssistantChunk(kind=ChunkKind.TEXT) if event.delta:
+            case AssistantChunk(kind=ChunkKind.TEXT):
                 self._chunk(event)
             case AssistantChunk():
                 pass

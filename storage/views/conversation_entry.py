@@ -139,11 +139,12 @@ class AnswerItem(Item):
         return False
 
     def entry(self) -> Entry | None:
-        content = "".join(piece.delta for piece in self.pieces.values())
-        if not content:
+        pieces = [piece for piece in self.pieces.values() if piece.delta]
+        if not pieces:
             return None
-        first = next(iter(self.pieces.values()))
-        return TextEntry(**_common(first, tuple(self.pieces)), role=Role.ASSISTANT, content=content, partial=True)
+        common = _common(pieces[0], tuple(piece.seq for piece in pieces))
+        content = "".join(piece.delta for piece in pieces)
+        return TextEntry(**common, role=Role.ASSISTANT, content=content, partial=True)
 
 
 class CallItem(Item):

@@ -42,8 +42,10 @@ class Prompt(Conversation):
         op = event.surface_op
         bounds = [self._place(seq) for seq in (op.start, op.end) if seq is not None] or [event.seq]
         first, last = min(bounds), max(bounds)
+        # Chunks that still come in are the last node of the surface, wherever they began, so they go only as the end.
+        if self._answer is not None and bounds[-1] == self._answer.place:
+            self._answer = None
         for place in [place for place in self._items if first <= place <= last]:
-            # Chunks that still come in are no node yet.
             if (item := self._items[place]) is not self._answer:
                 self._remove(item)
         message = MessageItem(event)

@@ -99,6 +99,13 @@ def test_a_replacement_takes_no_answer_that_still_comes_in() -> None:
     assert lines(user("q"), chunk("b"), said("a"), instead("s", 0, 2)) == ["U s"]
 
 
+def test_a_replacement_that_ends_with_an_answer_that_still_comes_in_takes_it() -> None:
+    log = [user("q"), chunk(""), chunk("half"), instead("s", 0, 1)]
+    assert lines(*log) == ["U s"]
+    assert lines(*log, chunk("more")) == ["U s", "A more"]
+    assert lines(*log, chunk("more"), said("whole")) == ["U s", "A whole"]
+
+
 def test_a_real_compaction_is_followed() -> None:
     [session] = read_log(COMPACTION).sessions
     first, last = prompt(log(*session.events))
