@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from storage import conversation_reading, errors, log, reading, text
+from storage.admission import turn_starts
 from storage.database import MAX_EVENTS, Queries, Transaction
 from storage.events import (
     Event,
@@ -94,7 +95,9 @@ class Upkeep:
         """Records feedback on a turn, also after its end. Raises BadInput for a turn that was never started."""
         turn = text.identifier(turn_id, "turnId")
 
-        async def drafts(_: Transaction, __: SessionMeta) -> Sequence[Event]:
+        async def drafts(tx: Transaction, meta: SessionMeta) -> Sequence[Event]:
+            if not await turn_starts(tx, meta, [turn]):
+                raise errors.BadInput(f"turnId: turn {turn!r} was never started in this session")
             return [RunFeedback(turn_id=turn, feedback=feedback, self_evaluation=self_evaluation)]
 
         if feedback is None and self_evaluation is None:

@@ -48,6 +48,8 @@ def read(documents: Sequence[tuple[str, str]], format: str | None = None) -> lis
         try:
             document = records.document(name, content)
         except errors.BadInput as error:
+            if format is not None:
+                raise
             raise errors.BadInput(f"{error.message} (known formats: {', '.join(FORMATS)})") from error
         found[format or _recognised(document)].append(document)
     return [*(reading for name, known in _BY_NAME.items() for reading in known.read(found[name])), *files]

@@ -101,7 +101,10 @@ def write(file: SessionFile) -> str:
 
 def parse(source: str) -> SessionFile:
     """What a file says, YAML or JSON. Raises BadInput, naming place and rule, for anything else."""
-    return _file(_document(source), Losses())
+    try:
+        return _file(_document(source), Losses())
+    except errors.BadInput as error:
+        raise errors.BadInput(f"document: {error.message}") from error
 
 
 def read(name: str, source: str) -> Reading:
@@ -142,9 +145,9 @@ def _document(source: str) -> dict[str, Any]:
     try:
         value = notation.load(source.removeprefix("\ufeff"), max_bytes=None)
     except errors.BadInput as error:
-        raise errors.BadInput(f"document: not YAML or JSON that is allowed: {error.message}") from error
+        raise errors.BadInput(f"not YAML or JSON that is allowed: {error.message}") from error
     if not isinstance(value, dict):
-        raise errors.BadInput(f"document: must be a mapping with {', '.join(_FIELDS)}, is {records.shape(value)}")
+        raise errors.BadInput(f"must be a mapping with {', '.join(_FIELDS)}, is {records.shape(value)}")
     return value
 
 
