@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import append_rates, conversations, digests, logs, query_counts, run_pages, surfaces
+from tests.bench import append_rates, conversations, digests, logs, query_counts, run_pages, small_queries, surfaces
 from tests.bench.places import Place
 from tests.conftest import MongoServer
 
@@ -15,6 +15,7 @@ MEASURES = (
     logs.measure,
     digests.measure,
     query_counts.measure,
+    small_queries.measure,
     surfaces.measure,
     conversations.measure,
     run_pages.measure,

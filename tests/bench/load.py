@@ -27,7 +27,7 @@ class Connection:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=64 * 1024 * 1024)
         reader, writer = self._streams
         writer.write(
-            b"POST /graphql HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            b"POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
             % len(content)
             + content
         )

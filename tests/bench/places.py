@@ -5,13 +5,27 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from server.opening import open_store
 from server.settings import Settings
 from storage.store import Store
+
+
+@contextlib.asynccontextmanager
+async def serving(command: Sequence[str]) -> AsyncIterator[int]:
+    """A server process that tells its address on its first line: its port."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SAPWOOD_")}
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
+    try:
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        yield int(line.rsplit(":", 1)[1].split("/")[0])
+    finally:
+        process.send_signal(signal.SIGTERM)
+        await process.wait()
 
 
 class Place:
@@ -35,16 +49,8 @@ class Place:
     async def served(self) -> AsyncIterator[int]:
         """A server process over the store: its port."""
         where = ["--data-dir", str(self.folder)] if self.url is None else ["--database-url", self.url]
-        command = [str(Path(sys.executable).parent / "sapwood"), "serve", "--port", "0", *where]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("SAPWOOD_")}
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
-        try:
-            assert process.stdout is not None
-            line = (await process.stdout.readline()).decode()
-            yield int(line.rsplit(":", 1)[1].split("/")[0])
-        finally:
-            process.send_signal(signal.SIGTERM)
-            await process.wait()
+        async with serving([str(Path(sys.executable).parent / "sapwood"), "serve", "--port", "0", *where]) as port:
+            yield port
 
     @contextlib.asynccontextmanager
     async def bare_database(self) -> AsyncIterator[Any]:

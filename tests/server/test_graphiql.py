@@ -16,7 +16,7 @@ BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the page, and one without."""
     folder = tmp_path_factory.mktemp("own")
-    server = Server(folder / "data", folder / "log", ["--graphiql" if request.param else "--no-graphiql"])
+    server = Server(folder / "data", folder / "log", "--graphiql" if request.param else "--no-graphiql")
     server.start()
     yield server
     server.end()

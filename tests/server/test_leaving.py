@@ -26,6 +26,8 @@ WIDTH = 10
 LONG = """query($id: ID!) { topologyNode(id: $id) {
   children { parent { children { parent { children { parent { children { parent { children { id } } } } } } } } } } }"""
 """Looks up WIDTH ** 5 nodes, which takes long on any machine."""
+DEAR = ("--max-cost", "1000000000000")
+"""What lets such a query begin at all."""
 
 
 async def wide(client: Client, id: str) -> None:
@@ -43,7 +45,7 @@ async def under_way(server: Server, count: int) -> None:
 
 async def test_a_query_that_takes_too_long_is_stopped_on_every_transport(serve: Serve, name: str) -> None:
     """The refusal names the limit; others are answered, and a feed has no deadline."""
-    server = serve("--deadline", "0.2")
+    server = serve("--deadline", "0.2", *DEAR)
     async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
         await wide(client, name)
         live = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
@@ -77,7 +79,7 @@ async def test_queries_whose_clients_have_gone_are_stopped(
     request: pytest.FixtureRequest, database: MongoServer, tmp_path: Path, name: str
 ) -> None:
     """On every transport, while the database answers nothing. One that is waited for is answered when it does."""
-    server = Server(f"{database.url}leaving", tmp_path / "log")
+    server = Server(f"{database.url}leaving", tmp_path / "log", *DEAR)
     server.start()
     request.addfinalizer(server.end)
     message = {"query": "query($id: ID!) { session(id: $id) { id } }", "variables": {"id": name}}
@@ -92,7 +94,7 @@ async def test_queries_whose_clients_have_gone_are_stopped(
         requests = []
         for accept in ("*/*", "text/event-stream"):
             _, writer = await asyncio.open_connection(where.hostname, where.port)
-            head = f"POST /graphql HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\ncontent-type: application/json\r\n"
+            head = f"POST /graphql HTTP/1.1\r\nhost: localhost\r\naccept: {accept}\r\ncontent-type: application/json\r\n"
             writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
             requests.append(writer)
         await completing.send(subscribe)
@@ -159,7 +161,7 @@ async def test_an_event_stream_whose_client_reads_nothing_is_cut_off(serve: Serv
             await stalled(server, raw)
             body = json.dumps({"query": FOLLOW, "variables": {"id": name, "from": 0}})
             head = (
-                "POST /graphql HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\ncontent-type: application/json\r\n"
+                "POST /graphql HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\ncontent-type: application/json\r\n"
             )
             request = f"{head}content-length: {len(body)}\r\n\r\n{body}"
             await asyncio.get_running_loop().sock_sendall(raw, request.encode())

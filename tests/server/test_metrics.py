@@ -112,7 +112,7 @@ async def test_a_scrape_of_several_workers_tells_of_all(serve: Serve, name: str)
 def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """A server on a file of its own, whose metrics are for those that the test's parameter names."""
     folder = tmp_path_factory.mktemp("own")
-    server = Server(folder / "data", folder / "log", ["--metrics", request.param])
+    server = Server(folder / "data", folder / "log", "--metrics", request.param)
     server.start()
     request.addfinalizer(server.end)
     return server

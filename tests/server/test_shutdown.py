@@ -7,7 +7,7 @@ from tests.server.client import IN_TIME, Client, Ended, Socket, begin, subscribe
 from tests.server.conftest import Serve
 from tests.server.operations import FOLLOW, append, create, log, texts, user
 from tests.server.process import Server
-from tests.server.test_leaving import LONG, WIDTH, under_way, wide
+from tests.server.test_leaving import DEAR, LONG, WIDTH, under_way, wide
 
 SPACE = "subscription($positions: [SessionPosition!]) { spaceEvents(positions: $positions) { sessionId seq } }"
 FOREST = "subscription { forestChanges { ... on ForestSnapshot { forest { nodeCount } } } }"
@@ -103,7 +103,7 @@ async def test_a_client_that_does_not_read_does_not_hold_up_the_end(serve: Serve
 
 
 async def test_what_is_under_way_is_answered_within_the_grace_period(serve: Serve, name: str) -> None:
-    server = serve("--grace", "120")
+    server = serve("--grace", "120", *DEAR)
     async with Client(lambda: server.graphql) as client:
         await wide(client, name)
         asking = asyncio.create_task(client.run(LONG, id=name))
@@ -113,7 +113,7 @@ async def test_what_is_under_way_is_answered_within_the_grace_period(serve: Serv
 
 
 async def test_what_outlasts_the_grace_period_is_told_to_try_again(serve: Serve, name: str) -> None:
-    server = serve("--grace", "0")
+    server = serve("--grace", "0", *DEAR)
     async with Client(lambda: server.graphql) as client:
         await wide(client, name)
         asking = asyncio.create_task(client.refusal(LONG, id=name))

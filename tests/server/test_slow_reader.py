@@ -23,7 +23,7 @@ TEXT = "x" * 4_000
 """So that all events are 40 MB: several times what the sockets of both sides hold."""
 RECEIVE_BUFFER = 64 * 1024
 MOST_GROWTH = 20 * 1024 * 1024
-MOST_GROWTH_EACH = 3 * 512 * 1024
+MOST_GROWTH_EACH = 2 * 1024 * 1024
 FOLLOW = """
 subscription($id: ID!, $from: Int) { sessionEvents(sessionId: $id, fromSeq: $from) {
   seq ... on UserMessage { content }
