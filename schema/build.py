@@ -1,10 +1,13 @@
 """The schema, put together of its nouns."""
 
+from inspect import isawaitable
 from typing import Any, cast
 
+import graphql
 import strawberry
-from graphql import GraphQLError, GraphQLInputObjectType
+from graphql import DocumentNode, GraphQLError, GraphQLInputObjectType
 from strawberry.exceptions import MissingQueryError
+from strawberry.execution import optimized_is_awaitable
 from strawberry.extensions.runner import SchemaExtensionsRunner
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import InvalidOperationTypeError
@@ -15,7 +18,7 @@ from strawberry.types.graphql import OperationType
 from schema import conversation, cost, errors, event, limits, policy
 from schema.append import AppendMutation, append_directly
 from schema.digest import DigestQuery
-from schema.documents import Documents
+from schema.documents import Documents, Known
 from schema.execution import list_executor
 from schema.form import FormMutation, FormQuery
 from schema.run import RunMutation, RunQuery
@@ -27,6 +30,7 @@ from schema.topology import TopologyMutation, TopologyQuery
 from schema.transfer import TransferMutation, TransferQuery
 from schema.upkeep import UpkeepMutation
 from schema.viewer import ViewerQuery
+from storage.access_key import AccessRole
 
 QUERIES = (SessionQuery, TopologyQuery, DigestQuery, RunQuery, FormQuery, TransferQuery, ViewerQuery)
 MUTATIONS = (
@@ -42,44 +46,92 @@ class Schema(strawberry.Schema):
     max_cost: int
     introspection: bool
 
-    async def execute(self, *args: Any, **named: Any) -> ExecutionResult:
-        """One answer to a query or mutation. Raises InvalidOperationTypeError for a subscription, which has many."""
-        allowed = named.pop("allowed_operation_types", None) or (OperationType.QUERY, OperationType.MUTATION)
-        once: dict[str, Any] = {**named, "allowed_operation_types": set(allowed) - {OperationType.SUBSCRIPTION}}
-        return await super().execute(*args, **once)
+    async def execute(
+        self,
+        query: str | None,
+        variable_values: dict[str, Any] | None = None,
+        context_value: Any | None = None,
+        root_value: Any | None = None,
+        operation_name: str | None = None,
+        *_: Any,
+        **__: Any,
+    ) -> ExecutionResult:
+        """One answer to a query or mutation. Raises InvalidOperationTypeError for a subscription, which has many.
+
+        Strawberry's own is not used: nothing of ours extends it, and it takes a third of the time of a small query.
+        """
+        known, faults, cost_told = self._prepared(query, variable_values, operation_name, context_value)
+        if faults or known is None:
+            return self._refused(faults, known, cost_told)
+        if known.operation(operation_name).type is OperationType.SUBSCRIPTION:
+            raise InvalidOperationTypeError(OperationType.SUBSCRIPTION)
+        result: Any = graphql.execute(
+            _core(self),
+            known.document,
+            root_value=root_value,
+            variable_values=variable_values,
+            operation_name=operation_name,
+            context_value=context_value,
+            is_awaitable=cast(Any, optimized_is_awaitable),
+            executor_class=self.execution_context_class,
+        )
+        if isawaitable(result):
+            result = await result
+        if result.errors:
+            self._publish(result.errors, known.document)
+        return ExecutionResult(data=result.data, errors=result.errors, extensions=cost_told)
+
+    def _prepared(
+        self, query: str | None, variables: dict[str, Any] | None, name: str | None, context: Any
+    ) -> tuple[Known | None, list[GraphQLError], dict[str, Any]]:
+        """The document, what speaks against running its operation, and what its cost is told as.
+
+        Limits come first, then validation, the caller's role and the cost. What can be is remembered.
+        """
+        if not query:
+            raise MissingQueryError
+        try:
+            known: Known = getattr(context, "document", None) or self.documents.of(query)
+            operation = known.operation(name)
+        except GraphQLError as error:
+            return None, [error], {}
+        if faults := self.documents.faults(known):
+            return known, faults, {}
+        role = context.role if context is not None else AccessRole.VIEWER
+        if refusal := policy.refusal(known.need(name), role):
+            return known, [refusal], {}
+        requested = operation.cost.of(variables)
+        told = {"cost": {"requested": requested, "maximum": self.max_cost}}
+        if requested > self.max_cost:
+            return known, [limits.too_complex("cost in nodes", requested, self.max_cost)], told
+        return known, [], told
+
+    def _refused(self, faults: list[GraphQLError], known: Known | None, told: dict[str, Any]) -> PreExecutionError:
+        self._publish(faults, None if known is None else known.document)
+        return PreExecutionError(data=None, errors=faults, extensions=told)
 
     async def _prepare_operation_async(
         self, context: ExecutionContext, extensions_runner: SchemaExtensionsRunner
     ) -> PreExecutionError | None:
-        """Takes the place of Strawberry's: limits, validation, the caller's role, cost; what it can, it remembers."""
-        if not context.query:
-            raise MissingQueryError
-        try:
-            known = getattr(context.context, "document", None) or self.documents.of(context.query)
-            operation = known.operation(context.operation_name)
-        except GraphQLError as error:
-            return PreExecutionError(data=None, errors=[error])
-        context.graphql_document = known.document
-        if operation.type not in context.allowed_operations:
-            raise InvalidOperationTypeError(operation.type)
-        if faults := self.documents.faults(known):
+        """Takes the place of Strawberry's for subscriptions. Their answers are many and small, and tell no cost."""
+        known, faults, _ = self._prepared(context.query, context.variables, context.operation_name, context.context)
+        if faults or known is None:
             return PreExecutionError(data=None, errors=faults)
-        if refusal := policy.refusal(known.need(context.operation_name), context.context.role):
-            return PreExecutionError(data=None, errors=[refusal])
-        requested = operation.cost.of(context.variables)
-        if operation.type is not OperationType.SUBSCRIPTION:  # whose answers are many and small
-            context.extensions_results["cost"] = {"requested": requested, "maximum": self.max_cost}
-        if requested > self.max_cost:
-            return PreExecutionError(data=None, errors=[limits.too_complex("cost in nodes", requested, self.max_cost)])
+        context.graphql_document = known.document
+        if known.operation(context.operation_name).type not in context.allowed_operations:
+            raise InvalidOperationTypeError(known.operation(context.operation_name).type)
         return None
 
     def process_errors(
         self, errors_found: list[GraphQLError], execution_context: ExecutionContext | None = None
     ) -> None:
         """Gives errors their codes; logs only what is the server's own fault."""
+        self._publish(errors_found, execution_context.graphql_document if execution_context else None)
+
+    def _publish(self, found: list[GraphQLError], document: DocumentNode | None) -> None:
         if not self.introspection:
-            errors.hide_suggestions(errors_found)
-        errors.publish(errors_found, execution_context.graphql_document if execution_context else None)
+            errors.hide_suggestions(found)
+        errors.publish(found, document)
 
 
 def build_schema(max_cost: int = cost.LARGEST, introspection: bool = True) -> Schema:

@@ -1,12 +1,13 @@
-"""Execution of big lists: one compiled function per type and selection instead of a call per field.
+"""Execution of plain attributes: one compiled function per type and selection instead of a call per field.
 
 For a list of objects whose selected fields are plain attributes, the whole list is completed by a Python function
 made for that selection; where the list is of an interface or a union, by one for each type that is in it. On any
 surprise (null where it must not be, another type, an awaitable) the stock executor does the list over and makes the
-exact error.
+exact error. So it goes with the plain attributes of a single object, beside fields that have to be resolved.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from graphql import (
@@ -25,6 +26,8 @@ from strawberry.types.field import StrawberryField
 
 MIN_ITEMS = 8
 """Shorter lists cost less than finding their function."""
+MIN_FIELDS = 2
+"""Fewer plain attributes of one object cost less than putting them together with the rest."""
 CACHED = 512
 DEFINITION = "strawberry-definition"
 EXACT = {"String": "str", "ID": "str", "Boolean": "bool"}
@@ -44,11 +47,24 @@ class Uncompilable(Exception):
 SURPRISES = (Surprise, AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How an object's fields are executed: `read` gives those of plain attributes, `rest` are the others' keys.
+
+    `nodes` are held so that none of another document can come to have their identity.
+    """
+
+    nodes: tuple[Any, ...]
+    read: Reader | None
+    rest: tuple[str, ...]
+
+
 class ListExecutor(StrawberryGraphQLCoreExecutionContext):
     """The stock executor, but for lists that can be compiled."""
 
     readers: ClassVar[dict[Signature, Reader]]
     origins: ClassVar[dict[str, dict[type, GraphQLObjectType]]]
+    plans: ClassVar[dict[tuple[Any, ...], Plan]]
 
     def execute_fields_serially(
         self, parent_type: Any, source_value: Any, path: Any, grouped_field_set: Any, position_context: Any
@@ -56,6 +72,46 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
         """The fields of a mutation, one after the other; a single one, as nearly all have, without the machinery."""
         serially = super().execute_fields_serially if len(grouped_field_set) > 1 else self.execute_fields
         return serially(parent_type, source_value, path, grouped_field_set, position_context)
+
+    def execute_fields(
+        self, parent_type: Any, source_value: Any, path: Any, grouped_field_set: Any, position_context: Any
+    ) -> Any:
+        """The fields of one object: plain attributes by a compiled function, the others by the stock executor."""
+        plan = self._plan(parent_type, grouped_field_set)
+        if plan.read is not None:
+            try:
+                ready = plan.read(source_value)
+            except SURPRISES:
+                pass
+            else:
+                if not plan.rest:
+                    return ready
+                others = {key: grouped_field_set[key] for key in plan.rest}
+                rest = super().execute_fields(parent_type, source_value, path, others, position_context)
+                return _in_order(grouped_field_set, ready, rest, self.is_awaitable(rest))
+        return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
+
+    def _plan(self, kind: GraphQLObjectType, grouped: Any) -> Plan:
+        nodes = tuple([group[0].node for group in grouped.values()])
+        known = (kind.name, *map(id, nodes))
+        plan = self.plans.get(known)
+        if plan is None:
+            plan = self._planned(kind, grouped, nodes)
+            if len(self.plans) >= CACHED:
+                self.plans.clear()
+            self.plans[known] = plan
+        return plan
+
+    def _planned(self, kind: GraphQLObjectType, grouped: Any, nodes: tuple[Any, ...]) -> Plan:
+        plain = [(key, group[0].node.name.value, None) for key, group in grouped.items() if _is_plain(kind, group)]
+        if len(plain) < MIN_FIELDS:
+            return Plan(nodes, None, ())
+        keys = {key for key, *_ in plain}
+        try:
+            read = _compile(self.schema.type_map, (kind.name, tuple(plain)))
+        except Uncompilable:
+            return Plan(nodes, None, ())
+        return Plan(nodes, read, tuple(key for key in grouped if key not in keys))
 
     def complete_iterable_value(
         self,
@@ -122,7 +178,29 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
 
 def list_executor() -> type[ListExecutor]:
     """An executor class with a memory of its own, for one schema."""
-    return type("SchemaListExecutor", (ListExecutor,), {"readers": {}, "origins": {}})
+    return type("SchemaListExecutor", (ListExecutor,), {"readers": {}, "origins": {}, "plans": {}})
+
+
+def _is_plain(kind: GraphQLObjectType, group: FieldDetailsList) -> bool:
+    """Whether a field is a plain attribute that holds no objects, or the type's name."""
+    field = kind.fields.get(group[0].node.name.value)
+    if field is None:
+        return group[0].node.name.value == "__typename"
+    definition = field.extensions.get(DEFINITION)
+    basic = isinstance(definition, StrawberryField) and definition.is_basic_field
+    return basic and isinstance(_bare(field.type), GraphQLScalarType | GraphQLEnumType)
+
+
+def _in_order(keys: Iterable[str], ready: dict[str, Any], rest: Any, is_awaitable: bool) -> Any:
+    """The answer with its fields in the order in which they were asked for."""
+    if is_awaitable:
+        return _in_order_later(keys, ready, rest)
+    ready.update(rest)
+    return {key: ready[key] for key in keys if key in ready}
+
+
+async def _in_order_later(keys: Iterable[str], ready: dict[str, Any], rest: Awaitable[dict[str, Any]]) -> Any:
+    return _in_order(keys, ready, await rest, False)
 
 
 def _bare(kind: GraphQLOutputType) -> GraphQLOutputType:

@@ -113,13 +113,14 @@ def create_app(settings: Settings) -> Starlette:
         body["operations"] = served.endpoint.operations.running
         return JSONResponse(body, status_code=200 if problem is None else 503)
 
+    with_graphiql = settings.graphiql and not settings.documents_only
     routes: list[BaseRoute] = [
-        Route("/graphql", graphiql.GraphiQL(served) if settings.graphiql else served),
+        Route("/graphql", graphiql.GraphiQL(served) if with_graphiql else served),
         WebSocketRoute("/graphql", served),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/metrics", Scraping(metrics, settings.metrics).answer),
     ]
-    if settings.graphiql:
+    if with_graphiql:
         routes.append(graphiql.files())
     return Starlette(routes=routes, middleware=[Middleware(Traffic, observer=observer), *guards], lifespan=lifespan)

@@ -37,9 +37,9 @@ class MeasuredDatabase:
         finally:
             self._metrics.database_call(call, outcome, time.perf_counter() - began)
 
-    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         with self._timed("read"):
-            return await self._database.read(query)
+            return await self._database.read(query, quick=quick)
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
         with self._timed("transact"):

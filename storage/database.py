@@ -292,8 +292,11 @@ class Database(Protocol):
     name: str
     """What the store is and where, for people; without credentials."""
 
-    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
-        """Runs a query function outside of transactions. Raises Unavailable when the database is out of reach."""
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
+        """Runs a query function outside of transactions. Raises Unavailable when the database is out of reach.
+
+        A `quick` one finds a few documents by their keys: handing it to another thread would take longer.
+        """
         ...
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:

@@ -19,7 +19,7 @@ class Scope(Protocol):
 
     settled: bool
 
-    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T: ...
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T: ...
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T: ...
     async def release(self, logs: Collection[str]) -> None:
         """Drops what no session reads any more of these logs, once the transaction that freed them is durable."""
@@ -40,8 +40,8 @@ class Direct:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
-        return await self._database.read(query)
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
+        return await self._database.read(query, quick=quick)
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
         return await self._database.transact(work, queue=queue)
@@ -68,7 +68,7 @@ class Within:
         self.released: list[str] = []
         self.refused: Exception | None = None
 
-    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         return await query(self._transaction)
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:

@@ -27,6 +27,8 @@ from storage.slots import Consumed, SlotWrite, Written
 from storage.surfaces import Surfaces
 
 MAX_PAGE = 200
+QUICK_EVENTS = 20
+"""Events of a page that is read at once."""
 MAX_IDS = 1_000
 MAX_BATCH = 100
 MAX_DIGESTS = 10_000
@@ -108,7 +110,7 @@ class SessionStorage:
 
     async def get(self, space: str, id: str) -> SessionMeta | None:
         """The session, or None when the space has none of that id."""
-        return await self._scope.read(lambda queries: queries.session(space, id))
+        return await self._scope.read(lambda queries: queries.session(space, id), quick=True)
 
     async def get_many(self, space: str, ids: Sequence[str]) -> list[SessionMeta | None]:
         """In the order asked, None for each unknown id. Raises PayloadTooLarge for more than 1,000."""
@@ -180,7 +182,8 @@ class SessionStorage:
         return await self._scope.read(
             lambda queries: reading.read_page(
                 queries, meta, from_seq=from_seq, before_seq=before_seq, first=first, last=last, types=types
-            )
+            ),
+            quick=max(first or 0, last or 0) in range(1, QUICK_EVENTS + 1) and types is None,
         )
 
     async def append(

@@ -51,7 +51,7 @@ class MongoDatabase:
         self._running: set[asyncio.Task[Any]] = set()
         self._closing = False
 
-    async def read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         with failure.translated():
             return await query(MongoQueries(self._database))
 

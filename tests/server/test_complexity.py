@@ -100,8 +100,8 @@ def test_forms_are_refused(either: Server) -> None:
         assert answer.status_code == 415 and "data" not in answer.json()
 
 
-def test_there_is_no_trace_of_an_ide_where_queries_go(either: Server) -> None:
-    answer = httpx.get(either.graphql, headers={"accept": "text/html"}, verify=False)
+def test_there_is_no_trace_of_an_ide_where_only_trusted_queries_go(closed: Server) -> None:
+    answer = httpx.get(closed.graphql, headers={"accept": "text/html"}, verify=False)
     assert not re.search("graphiql|playground", answer.text.lower())
 
 

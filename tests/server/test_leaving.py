@@ -94,7 +94,9 @@ async def test_queries_whose_clients_have_gone_are_stopped(
         requests = []
         for accept in ("*/*", "text/event-stream"):
             _, writer = await asyncio.open_connection(where.hostname, where.port)
-            head = f"POST /graphql HTTP/1.1\r\nhost: localhost\r\naccept: {accept}\r\ncontent-type: application/json\r\n"
+            head = (
+                f"POST /graphql HTTP/1.1\r\nhost: localhost\r\naccept: {accept}\r\ncontent-type: application/json\r\n"
+            )
             writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
             requests.append(writer)
         await completing.send(subscribe)
@@ -160,9 +162,8 @@ async def test_an_event_stream_whose_client_reads_nothing_is_cut_off(serve: Serv
         with sockets.socket() as raw:
             await stalled(server, raw)
             body = json.dumps({"query": FOLLOW, "variables": {"id": name, "from": 0}})
-            head = (
-                "POST /graphql HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\ncontent-type: application/json\r\n"
-            )
+            head = "POST /graphql HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n"
+            head += "content-type: application/json\r\n"
             request = f"{head}content-length: {len(body)}\r\n\r\n{body}"
             await asyncio.get_running_loop().sock_sendall(raw, request.encode())
             await has_subscriptions(server, 1)

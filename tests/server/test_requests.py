@@ -234,7 +234,8 @@ async def test_half_a_request_harms_nobody(shared: Server, client: Client, name:
     for _ in range(20):
         _, writer = await asyncio.open_connection(where.hostname, where.port)
         writer.write(
-            b"POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+            b"POST /graphql HTTP/1.1\r\nhost: localhost\r\n"
+            b"content-type: application/json\r\ncontent-length: 99\r\n\r\n{"
         )
         await writer.drain()
         writer.transport.abort()
