@@ -1,0 +1,26 @@
+/** The forest as the page knows it: a snapshot, and each change laid over it. */
+
+import type { ForestChangesSubscription, ForestNodeFragment } from "../gql/graphql";
+
+export type ForestNode = ForestNodeFragment;
+export type ForestChange = ForestChangesSubscription["forestChanges"];
+export type Forest = ReadonlyMap<string, ForestNode>;
+
+/** The forest after a change. A snapshot replaces all, so that what was missed while away does not matter. */
+export function applyChange(forest: Forest | undefined, change: ForestChange): Forest {
+  if (change.__typename === "ForestSnapshot") return new Map(change.forest.nodes.map((node) => [node.id, node]));
+  const changed = new Map(forest);
+  for (const node of change.upserted) changed.set(node.id, node);
+  for (const id of change.removedIds) changed.delete(id);
+  return changed;
+}
+
+/** Whether the same nodes hang from the same parents in the same order, so that all can stay where they are. */
+export function sameShape(before: Forest, after: Forest): boolean {
+  if (before.size !== after.size) return false;
+  for (const node of after.values()) {
+    const known = before.get(node.id);
+    if (known === undefined || known.parentId !== node.parentId || known.index !== node.index) return false;
+  }
+  return true;
+}

@@ -1,0 +1,45 @@
+/** Numbers and times as people read them. */
+
+export function duration(ms: number | null | undefined): string {
+  if (ms == null) return "–";
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  return minutes < 60
+    ? `${minutes} min ${Math.round((ms % 60_000) / 1_000)} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export const count = (value: number) => value.toLocaleString("en");
+
+export const plural = (value: number, one: string, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
+
+const SPANS = [
+  [86_400_000, "day"],
+  [3_600_000, "hour"],
+  [60_000, "minute"],
+] as const;
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+
+/** "5 min. ago", and the date for what is over a month ago. */
+export function ago(instant: string | null | undefined, now = Date.now()): string {
+  if (instant == null) return "never";
+  const since = now - Date.parse(instant);
+  if (Math.abs(since) > 30 * 86_400_000) return day(instant);
+  for (const [span, unit] of SPANS) {
+    if (Math.abs(since) >= span) return relative.format(-Math.round(since / span), unit);
+  }
+  return "just now";
+}
+
+export const day = (instant: string) =>
+  new Date(instant).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+export const clock = (instant: string) =>
+  new Date(instant).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+export const moment = (instant: string) =>
+  new Date(instant).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+/** JSON on several lines; text as it is. */
+export const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
