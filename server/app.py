@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
-from server import documents, graphiql, origins
+from server import documents, frontend, graphiql, origins
 from server.access import Access
 from server.connections import SEND_TIMEOUT
 from server.graphql import Endpoint
@@ -62,9 +62,9 @@ def _gauge(metrics: Metrics, store: Store, endpoint: Endpoint) -> None:
 
 
 def create_app(settings: Settings) -> Starlette:
-    """The application: GraphQL at /graphql, beside it /healthz, /readyz, /metrics. Opens the store in its lifespan.
+    """The application: GraphQL at /graphql, beside it /healthz, /readyz, /metrics, and the page at / if it was built.
 
-    Raises StartupError for trusted documents or settings of access that are wrong.
+    Opens the store in its lifespan. Raises StartupError for trusted documents or settings of access that are wrong.
     """
     schema, trusted = documents.build(settings)
     guards = origins.middleware(origins.allowed_by(settings.allowed_origins))
@@ -120,6 +120,7 @@ def create_app(settings: Settings) -> Starlette:
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/metrics", Scraping(metrics, settings.metrics).answer),
+        *frontend.routes(settings.frontend_dir),
     ]
     if with_graphiql:
         routes.append(graphiql.files())

@@ -42,6 +42,7 @@ class Settings(BaseSettings):
     metrics: str = Field("loopback", description="Who may read /metrics: off, loopback, open, or a token to bring.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="What is logged, at least.")
     log_format: Literal["console", "json"] = Field("console", description="How it is logged.")
+    frontend_dir: Path | None = Field(None, description="Folder of the built page; not set: frontend-example/dist.")
 
     @field_validator("metrics")
     @classmethod

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from urllib.parse import quote
 
-from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Host, Port, settings_of
+from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, FrontendDir, Host, Port, settings_of
 from server.commands.replay import LIVE, SAMPLES, replay
 from server.commands.serve import address, announce, listen, run
 from server.commands.terminal import opened
@@ -20,9 +20,12 @@ def demo(
     port: Port = DEFAULTS.port,
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
+    frontend_dir: FrontendDir = DEFAULTS.frontend_dir,
 ) -> None:
     """Starts a server, loads sample sessions if the space is empty, and replays one live for ever."""
-    settings = settings_of(host=host, port=port, database_url=database_url, data_dir=data_dir, workers=1)
+    settings = settings_of(
+        host=host, port=port, database_url=database_url, data_dir=data_dir, workers=1, frontend_dir=frontend_dir
+    )
     from server.exposure import check_exposure
 
     name, guarded = asyncio.run(_prepare(settings))

@@ -55,6 +55,7 @@ Graphiql = Annotated[bool, setting("graphiql")]
 Metrics = Annotated[str, setting("metrics")]
 LogLevel = Annotated[str, setting("log_level")]
 LogFormat = Annotated[str, setting("log_format")]
+FrontendDir = Annotated[Path | None, setting("frontend_dir")]
 Space = Annotated[str, typer.Option(callback=check_space, help="The space to work in.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 

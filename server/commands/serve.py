@@ -20,6 +20,7 @@ from server.commands.options import (
     Deadline,
     Documents,
     DocumentsOnly,
+    FrontendDir,
     Grace,
     Graphiql,
     Host,
@@ -83,6 +84,7 @@ def serve(
     metrics: Metrics = DEFAULTS.metrics,
     log_level: LogLevel = DEFAULTS.log_level,
     log_format: LogFormat = DEFAULTS.log_format,
+    frontend_dir: FrontendDir = DEFAULTS.frontend_dir,
 ) -> None:
     """Starts the server and says where its data are and where it listens."""
     settings = settings_of(**locals())  # each argument is a setting
