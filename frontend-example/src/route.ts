@@ -12,13 +12,22 @@ export const SESSION_TABS = ["conversation", "surface", "log", "runs"] as const;
 export type SessionTab = (typeof SESSION_TABS)[number];
 
 export function parse(hash: string): Route {
-  const [page, first, second] = hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [page, first, second] = hash.replace(/^#\/?/, "").split("/").map(decoded);
   if (page === "session" && first) {
     return { page, id: first, tab: SESSION_TABS.find((tab) => tab === second) ?? "conversation" };
   }
   if (page === "run" && first && second) return { page, sessionId: first, turnId: second };
   if (page === "runs" || page === "digests") return { page };
   return { page: "forest", id: page === "forest" && first ? first : undefined };
+}
+
+/** Somebody may have written any address by hand. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return "";
+  }
 }
 
 export const hrefOf = {

@@ -22,6 +22,7 @@ export function DigestsPage() {
   const wanted = useDeferredValue(words).trim().toLocaleLowerCase();
   // Deleted sessions never turn up in a collection of changes: the forest knows that they are gone.
   const rows = [...(digests?.values() ?? [])]
+    .reverse()
     .filter((digest) => forest?.has(digest.id) ?? true)
     .filter((digest) => digest.label.toLocaleLowerCase().includes(wanted))
     .filter((digest) => !behindOnly || behind(digest) > 0);

@@ -42,12 +42,15 @@ export class Painter {
   private forest: Forest = new Map();
   private layout: Layout | undefined;
   private colours: Colours | undefined;
+  private readonly font: string;
   private frame = 0;
+  private painted = false;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
     const context = canvas.getContext("2d");
     if (context === null) throw new Error("this browser draws no canvas");
     this.context = context;
+    this.font = getComputedStyle(canvas).fontFamily;
   }
 
   show(forest: Forest, layout: Layout) {
@@ -158,12 +161,11 @@ export class Painter {
     }
     const visible = this.visible();
     this.drawBranches(visible);
-    this.drawArcs();
     for (const sprite of visible.nodes) this.drawNode(sprite, now);
     this.drawLabels(visible.nodes);
-    if (visible.nodes.length > 0 && performance.getEntriesByName("forest-painted").length === 0) {
-      performance.mark("forest-painted");
-    }
+    this.drawArcs();
+    if (!this.painted && visible.nodes.length > 0) performance.mark("forest painted");
+    this.painted ||= visible.nodes.length > 0;
     return moving;
   }
 
@@ -243,10 +245,12 @@ export class Painter {
     const to = toPlace && this.sprites.get(toPlace.id);
     if (from === undefined || to === undefined || from === to) return;
     const { context } = this;
-    const bulge = Math.min(120, 40 + Math.abs(to.y - from.y) * 0.25);
-    const controlX = Math.min(from.x, to.x) - bulge;
-    const controlY = (from.y + to.y) / 2;
-    const angle = Math.atan2(to.y - controlY, to.x - controlX);
+    // An arch over what stands between: out of the one from above, and from above into the other.
+    const height = 30 + 0.28 * Math.hypot(to.x - from.x, to.y - from.y);
+    const aside = Math.abs(to.x - from.x) < COLUMN / 2 ? Math.min(110, 30 + 0.3 * Math.abs(to.y - from.y)) : 0;
+    const [outX, outY] = [from.x - aside, from.y - height];
+    const [inX, inY] = [to.x - aside, to.y - height];
+    const angle = Math.atan2(to.y - inY, to.x - inX);
     const reach = radiusOf(to.place.node) + 3;
     const endX = to.x - Math.cos(angle) * reach;
     const endY = to.y - Math.sin(angle) * reach;
@@ -256,8 +260,8 @@ export class Painter {
     context.lineWidth = 1.4 / k;
     context.setLineDash(dash);
     context.beginPath();
-    context.moveTo(from.x, from.y);
-    context.quadraticCurveTo(controlX, controlY, endX, endY);
+    context.moveTo(from.x, from.y - radiusOf(from.place.node));
+    context.bezierCurveTo(outX, outY, inX, inY, endX, endY);
     context.stroke();
     context.setLineDash([]);
     context.beginPath();
@@ -345,14 +349,14 @@ export class Painter {
       const textX = inner || far ? x - radius : x + radius + (place.hidden > 0 ? 40 : 9);
       const textY = inner || far ? y - radius - 0.95 * size : y - (k > 0.75 ? 7 : 0);
       context.globalAlpha = this.dimness(place);
-      context.font = `${root ? 600 : 500} ${size}px ${FONT}`;
-      const label = this.fitted(node.label, inner ? COLUMN - 34 : COLUMN + 30, far ? 1 / k : 1);
+      context.font = `${root ? 600 : 500} ${size}px ${this.font}`;
+      const label = this.fitted(node.label, inner ? COLUMN - 14 : COLUMN + 30, far ? 1 / k : 1);
       context.lineWidth = 4;
       context.strokeText(label, textX, textY);
       context.fillStyle = colours.ink;
       context.fillText(label, textX, textY);
       if (!inner && !far && k > 0.75) {
-        context.font = `11px ${FONT}`;
+        context.font = `11px ${this.font}`;
         context.strokeText(told(place), textX, y + 9);
         context.fillStyle = colours.quiet;
         context.fillText(told(place), textX, y + 9);
@@ -363,7 +367,7 @@ export class Painter {
         context.roundRect(x + radius + 4, y - 9, 32, 18, 9);
         context.fill();
         context.fillStyle = colours.ink;
-        context.font = `600 11px ${FONT}`;
+        context.font = `600 11px ${this.font}`;
         context.textAlign = "center";
         context.fillText(`+${place.hidden > 999 ? "999" : place.hidden}`, x + radius + 20, y + 0.5);
         context.textAlign = "start";
@@ -373,7 +377,7 @@ export class Painter {
   }
 
   private fitted(label: string, width: number, scale: number): string {
-    const key = `${width}\n${label}`;
+    const key = `${this.context.font}\n${label}`;
     let fitted = this.labels.get(key);
     if (fitted === undefined) {
       fitted = label.slice(0, 60);
@@ -387,7 +391,7 @@ export class Painter {
   }
 }
 
-const FONT = 'ui-sans-serif, system-ui, "Segoe UI", "Liberation Sans", sans-serif';
+
 
 function told({ node }: Place): string {
   const turns = `${node.turnCount} ${node.turnCount === 1 ? "turn" : "turns"}`;

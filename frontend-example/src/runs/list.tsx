@@ -72,7 +72,7 @@ export function RunsPage() {
 
 function FilterBar({ filters, onChange }: { filters: Filters; onChange: (given: Filters) => void }) {
   return (
-    <form className="filters" role="search" aria-label="Filter runs" onSubmit={(event) => event.preventDefault()}>
+    <form className="filters of-runs" role="search" aria-label="Filter runs" onSubmit={(event) => event.preventDefault()}>
       <div className="choices" role="group" aria-label="Status">
         {STATUSES.map((status) => (
           <button

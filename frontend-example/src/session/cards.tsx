@@ -120,23 +120,25 @@ function Table({ card }: { card: Fields }) {
   const total = typeof card.totalRowCount === "number" ? card.totalRowCount : rows.length;
   const cells = (row: unknown) =>
     isFields(row) ? (names.length > 0 ? names.map((name) => row[text(name)]) : Object.values(row)) : list(row);
+  const shownRows = rows.slice(0, most).map(cells);
+  const isNumber = names.map((_, at) => shownRows.every((row) => typeof row[at] === "number"));
   return (
     <div className="scrolls" role="region" aria-label={text(card.title) || "Table"} tabIndex={0}>
       <table>
         <thead>
           <tr>
             {names.map((name, index) => (
-              <th key={index} scope="col">
+              <th key={index} scope="col" className={isNumber[index] ? "number" : undefined}>
                 {text(name)}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {rows.slice(0, most).map((row, index) => (
+          {shownRows.map((row, index) => (
             <tr key={index}>
-              {cells(row).map((cell, at) => (
-                <td key={at} className={typeof cell === "number" ? "number" : undefined}>
+              {row.map((cell, at) => (
+                <td key={at} className={isNumber[at] ? "number" : undefined}>
                   {text(cell)}
                 </td>
               ))}

@@ -4,7 +4,7 @@ import type { CombinedError } from "@urql/core";
 import { useState, type SubmitEvent } from "react";
 import { useMutation } from "urql";
 import { useFollow, useFresh } from "../follow";
-import { ago, count } from "../format";
+import { ago, plural } from "../format";
 import {
   PutInsightDocument,
   PutMemoryDocument,
@@ -33,12 +33,12 @@ export function Slots({ id, writable, head }: { id: string; writable: boolean; h
     <aside className="slots" aria-label="Slots">
       <Problem error={error} />
       <SlotCard
-        {...{ name: "System prompt", purpose: "Goes into every send.", slot: slots?.systemPrompt, writable, head }}
+        {...{ name: "System prompt", purpose: "Goes into every send.", slot: slots?.systemPrompt, writable }}
         error={prompt.error}
         onPut={(content, ifVersion) => putPrompt({ id, content, ifVersion }).then((result) => !result.error)}
       />
       <SlotCard
-        {...{ name: "Insight", purpose: "An inbox for the next send, read once.", slot: slots?.insight, writable, head }}
+        {...{ name: "Insight", purpose: "An inbox for the next send, read once.", slot: slots?.insight, writable }}
         error={insight.error}
         onPut={(content, ifVersion) =>
           putInsight({ input: { sessionId: id, content, ifVersion } }).then((result) => !result.error)
@@ -60,7 +60,8 @@ interface CardProps {
   purpose: string;
   slot: Slot | null | undefined;
   writable: boolean;
-  head: number;
+  /** Given where it matters how much has happened since. */
+  head?: number;
   error: CombinedError | undefined;
   /** Whether it was written. `ifVersion` is the version that the writer has seen. */
   onPut: (content: string, ifVersion: number | undefined) => Promise<boolean>;
@@ -85,7 +86,7 @@ function SlotCard({ name, purpose, slot, writable, head, error, onPut }: CardPro
           {slot == null ? null : (
             <p className="meta">
               {ago(slot.updatedAt)}
-              {slot.atSeq < head ? `, ${count(head - slot.atSeq)} events behind` : ", up to date"}
+              {head === undefined ? "" : slot.atSeq < head ? `, ${plural(head - slot.atSeq, "event")} behind` : ", up to date"}
             </p>
           )}
           {writable ? (

@@ -47,12 +47,12 @@ export function Talk({ known, loadEarlier }: { known: Known; loadEarlier: Live["
           ),
         )}
       </ol>
-      <div ref={end} />
       {session.status === "ACTIVE" ? (
         <Compose sessionId={session.id} />
       ) : (
         <p className="note">Archived: it can be read and forked, and written to once it is restored.</p>
       )}
+      <div ref={end} />
     </div>
   );
 }
@@ -196,20 +196,20 @@ function Compose({ sessionId }: { sessionId: string }) {
   );
 }
 
-/** Keeps the end in view while entries come, unless the reader has scrolled up. */
+/** Keeps the end in view while entries come, if it was in view before. */
 function useStayAtEnd(entries: readonly Entry[]) {
   const end = useRef<HTMLDivElement>(null);
-  const [place] = useState({ atEnd: true });
+  const atEnd = useRef(false);
   useEffect(() => {
-    const scroller = document.scrollingElement;
-    const watch = () => {
-      if (scroller) place.atEnd = scroller.scrollHeight - scroller.scrollTop - innerHeight < 120;
+    const look = () => {
+      if (end.current) atEnd.current = end.current.getBoundingClientRect().top < innerHeight;
     };
-    addEventListener("scroll", watch, { passive: true });
-    return () => removeEventListener("scroll", watch);
-  }, [place]);
+    look();
+    addEventListener("scroll", look, { passive: true });
+    return () => removeEventListener("scroll", look);
+  }, []);
   useEffect(() => {
-    if (place.atEnd) scrollTo({ top: document.documentElement.scrollHeight });
-  }, [entries, place]);
+    if (atEnd.current) end.current?.scrollIntoView({ block: "end" });
+  }, [entries]);
   return end;
 }
