@@ -32,6 +32,19 @@ test("no two nodes of a column come closer than a row", () => {
   }
 });
 
+test("a tall forest stands in columns, all of it about as wide as a window, and no tree upon another", () => {
+  const many = Array.from({ length: 600 }, (_, index) => {
+    const root = index - (index % 15);
+    return node(`n${index}`, index === root ? null : `n${root}`, index);
+  });
+  const layout = layOut(forestOf(...many), new Set());
+  const aspect = (layout.right - layout.left) / (layout.bottom - layout.top);
+  expect(aspect).toBeGreaterThan(0.8);
+  expect(aspect).toBeLessThan(3.5);
+  const taken = layout.order.map((place) => `${place.x} ${Math.round(place.y / 20)}`);
+  expect(new Set(taken).size).toBe(taken.length);
+});
+
 test("a collapsed node hides what is below it, says how much, and stands for it", () => {
   const layout = layOut(small, new Set(["a"]));
   expect(ids(layout.order)).toEqual(["a", "b"]);

@@ -1,10 +1,14 @@
-/** Where each node of the forest stands: depth from left to right, a tidy tree a root, one below the other. */
+/** Where each node of the forest stands: depth from left to right, a tidy tree a root, the trees one below the other. */
 
-import { hierarchy, tree } from "d3-hierarchy";
+import { hierarchy, tree, type HierarchyPointNode } from "d3-hierarchy";
 import type { Forest, ForestNode } from "./changes";
 
 export const COLUMN = 216;
 export const ROW = 46;
+const GAP = 0.75 * ROW;
+/** A forest taller than this is broken into columns of trees, so that all of it makes a picture and not a line. */
+const TALL = 60 * ROW;
+const WIDE = 1.7;
 
 export interface Place {
   id: string;
@@ -18,6 +22,8 @@ export interface Place {
   children: Place[];
   /** How many descendants a collapsed node hides. */
   hidden: number;
+  /** How many levels are shown below it. */
+  levels: number;
   /** All its descendants and itself, hidden ones too. */
   weight: number;
   /** Its place among its siblings, from 1, and their number. */
@@ -35,46 +41,77 @@ export interface Layout {
   bottom: number;
 }
 
+type Point = HierarchyPointNode<ForestNode>;
+
 export function layOut(forest: Forest, collapsed: ReadonlySet<string>): Layout {
   const children = childrenOf(forest);
   const weights = weighed(children);
-  // d3 wants one root: it stands left of the picture and is not shown.
-  const all = hierarchy<string | null>(null, (id) =>
-    id !== null && collapsed.has(id) ? undefined : children.get(id)?.map((node) => node.id),
-  );
-  const arranged = tree<string | null>()
+  const arrange = tree<ForestNode>()
     .nodeSize([ROW, COLUMN])
-    .separation((a, b) => (a.depth === 1 ? 1.7 : a.parent === b.parent ? 1 : 1.25))(all);
+    .separation((a, b) => (a.parent === b.parent ? 1 : 1.25));
+  const shown = (node: ForestNode) => (collapsed.has(node.id) ? undefined : children.get(node.id));
+  const trees = (children.get(null) ?? []).map((root) => measured(arrange(hierarchy(root, shown))));
   const places = new Map<string, Place>();
   const order: Place[] = [];
-  const layout = { places, order, left: 0, right: 0, top: 0, bottom: 0 };
-  arranged.eachBefore((point) => {
-    const id = point.data;
-    const node = id === null ? undefined : forest.get(id);
-    if (id === null || node === undefined) return;
-    const parent = places.get(point.parent?.data ?? "");
-    const weight = weights.get(id) ?? 1;
-    const siblings = point.parent?.children ?? [];
-    const place: Place = {
-      ...{ id, node, parent, weight, x: (point.depth - 1) * COLUMN, y: point.x, depth: point.depth - 1, children: [] },
-      hidden: collapsed.has(id) ? weight - 1 : 0,
-      position: 0,
-      siblings: siblings.length,
-    };
-    parent?.children.push(place);
-    places.set(id, place);
-    order.push(place);
-    layout.right = Math.max(layout.right, place.x);
-    layout.top = Math.min(layout.top, place.y);
-    layout.bottom = Math.max(layout.bottom, place.y);
-  });
+  for (const { root, x, y } of inColumns(trees)) {
+    root.eachBefore((point) => {
+      const { id } = point.data;
+      const parent = places.get(point.parent?.data.id ?? "");
+      const weight = weights.get(id) ?? 1;
+      const place: Place = {
+        ...{ id, node: point.data, parent, children: [], weight, position: 0, siblings: 0 },
+        ...{ x: x + point.depth * COLUMN, y: y + point.x, depth: point.depth, levels: point.height },
+        hidden: collapsed.has(id) ? weight - 1 : 0,
+      };
+      parent?.children.push(place);
+      places.set(id, place);
+      order.push(place);
+    });
+  }
   number(order.filter((place) => place.parent === undefined));
   order.forEach((place) => number(place.children));
-  return layout;
+  const [left, right] = reach(order.map((place) => place.x));
+  const [top, bottom] = reach(order.map((place) => place.y));
+  return { places, order, left, right, top, bottom };
+}
+
+interface Tree {
+  root: Point;
+  top: number;
+  height: number;
+  width: number;
+}
+
+function measured(root: Point): Tree {
+  const [top, bottom] = reach(root.descendants().map((point) => point.x));
+  return { root, top, height: bottom - top + ROW, width: (root.height + 1) * COLUMN + 60 };
+}
+
+/** Where each tree stands: one below the other, in as many columns as make the whole about as wide as a window. */
+function inColumns(trees: readonly Tree[]): { root: Point; x: number; y: number }[] {
+  const total = trees.reduce((sum, one) => sum + one.height + GAP, 0);
+  const usual = trees.reduce((sum, one) => sum + one.width * one.height, 0) / Math.max(1, total);
+  const enough = total <= TALL ? Infinity : Math.max(TALL, Math.sqrt((total * usual) / WIDE));
+  let [x, y, width] = [0, 0, 0];
+  return trees.map(({ root, top, height, width: own }) => {
+    if (y > 0 && y + height / 2 > enough) [x, y, width] = [x + width, 0, 0];
+    const placed = { root, x, y: y - top };
+    y += height + GAP;
+    width = Math.max(width, own);
+    return placed;
+  });
+}
+
+/** The least and the greatest of many numbers, 0 if there are none. */
+function reach(numbers: readonly number[]): [number, number] {
+  return numbers.reduce<[number, number]>(
+    ([least, greatest], one) => [Math.min(least, one), Math.max(greatest, one)],
+    numbers.length === 0 ? [0, 0] : [Infinity, -Infinity],
+  );
 }
 
 function number(siblings: Place[]) {
-  siblings.forEach((place, index) => (place.position = index + 1));
+  siblings.forEach((place, index) => Object.assign(place, { position: index + 1, siblings: siblings.length }));
 }
 
 /** Children by parent, roots under null, in order. A node whose parent is missing is a root. */

@@ -6,7 +6,9 @@ import { COLUMN, isFork, radiusOf, shownFor, type Layout, type Place } from "./l
 const GROW_MS = 520;
 const PULSE_MS = 1_400;
 const LABELS_FROM = 0.5;
+const NAMES_FROM = 0.1;
 const CURVES_UP_TO = 1_500;
+const MOST_LABELS = 20_000;
 
 export interface View {
   x: number;
@@ -282,7 +284,7 @@ export class Painter {
     const { k } = this.view;
     const colours = this.palette();
     const { node } = place;
-    const radius = Math.max(radiusOf(node) * eased((now - born) / GROW_MS), 1.2 / k);
+    const radius = Math.max(radiusOf(node) * eased((now - born) / GROW_MS), 0.8 / k);
     const fork = isFork(node);
     const pulse = (now - pulsed) / PULSE_MS;
     context.globalAlpha = 1;
@@ -334,15 +336,15 @@ export class Painter {
     context.textBaseline = "middle";
     context.lineJoin = "round";
     context.strokeStyle = colours.ground;
-    let lowest = -Infinity;
+    const lowest = new Map<number, number>();
     for (const sprite of sprites) {
       const { place, x, y } = sprite;
       const { node } = place;
       const root = place.parent === undefined;
       if (far) {
         // From afar only roots have names, and only where there is room for them.
-        if (!root || (y - lowest) * k < 18) continue;
-        lowest = y;
+        if (!root || k < NAMES_FROM || (y - (lowest.get(x) ?? -Infinity)) * k < 18) continue;
+        lowest.set(x, y);
       }
       const inner = place.children.length > 0;
       const radius = radiusOf(node);
@@ -350,8 +352,8 @@ export class Painter {
       const textY = inner || far ? y - radius - 0.95 * size : y - (k > 0.75 ? 7 : 0);
       context.globalAlpha = this.dimness(place);
       context.font = `${root ? 600 : 500} ${size}px ${this.font}`;
-      const label = this.fitted(node.label, inner ? COLUMN - 14 : COLUMN + 30, far ? 1 / k : 1);
-      context.lineWidth = 4;
+      const label = this.fitted(node.label, far ? (place.levels + 1) * COLUMN : inner ? COLUMN - 14 : COLUMN + 30);
+      context.lineWidth = far ? 4 / k : 4;
       context.strokeText(label, textX, textY);
       context.fillStyle = colours.ink;
       context.fillText(label, textX, textY);
@@ -376,12 +378,13 @@ export class Painter {
     context.globalAlpha = 1;
   }
 
-  private fitted(label: string, width: number, scale: number): string {
-    const key = `${this.context.font}\n${label}`;
+  private fitted(label: string, width: number): string {
+    const key = `${this.context.font}\n${width}\n${label}`;
     let fitted = this.labels.get(key);
     if (fitted === undefined) {
+      if (this.labels.size > MOST_LABELS) this.labels.clear();
       fitted = label.slice(0, 60);
-      while (fitted.length > 4 && this.context.measureText(fitted).width > width * scale) {
+      while (fitted.length > 4 && this.context.measureText(fitted).width > width) {
         fitted = `${fitted.slice(0, fitted.endsWith("…") ? -3 : -2).trimEnd()}…`;
       }
       if (fitted.length === 60 && label.length > 60) fitted = `${fitted.slice(0, 59)}…`;
