@@ -1,5 +1,5 @@
 # Each target sets up .venv from pinned requirements when that is missing or out of date, then does its job.
-# Needs Python 3.11 or later and nothing else.
+# Needs Python 3.11 or later and nothing else; the page is built, linted and tested where Node.js 20.19 or later is.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -9,7 +9,7 @@ NODE := tests/server/node
 BROWSER := tests/browser
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: setup run demo test bench lint lock sdl graphiql
+.PHONY: setup page run demo test bench lint lock sdl graphiql
 
 setup: $(READY)
 
@@ -26,10 +26,13 @@ $(TESTABLE): $(READY) tests/requirements.lock
 	@$(PIP) install --requirement tests/requirements.lock
 	@touch $@
 
-run: setup
+page:
+	@scripts/page.sh build
+
+run: setup page
 	@$(BIN)/sapwood serve
 
-demo: setup
+demo: setup page
 	@$(BIN)/sapwood demo
 
 # Without Node the tests that need it are left out, except in CI, where they fail.
@@ -38,6 +41,7 @@ demo: setup
 
 test: $(TESTABLE) $(if $(shell command -v npm),$(NODE:=/node_modules/.package-lock.json) $(BROWSER:=/node_modules/.package-lock.json))
 	@$(BIN)/python -m pytest
+	@scripts/page.sh test
 
 bench: $(TESTABLE)
 	@$(BIN)/python -m tests.bench
@@ -46,6 +50,7 @@ lint: $(TESTABLE)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@scripts/page.sh lint
 
 sdl: setup
 	@$(BIN)/python scripts/print_sdl.py > schema/schema.graphql

@@ -12,6 +12,7 @@ export default defineConfig({
   test: {
     projects: [
       { test: { name: "pieces", include: ["src/**/*.test.ts"] } },
+      { test: { name: "pictures", include: ["tests/pictures.ts"], testTimeout: 120_000 } },
       {
         test: {
           name: "browser",

@@ -43,10 +43,18 @@ class Page(StaticFiles):
         return response
 
 
+def is_built(folder: Path | None) -> bool:
+    """Whether there is a page in a folder, by default where a checkout builds it."""
+    return (_place(folder) / "index.html").is_file()
+
+
 def routes(folder: Path | None) -> list[BaseRoute]:
-    """Where the page in a folder, by default where a checkout builds it, is served; nowhere if it is not there."""
-    place = BUILT if folder is None else folder
-    if not (place / "index.html").is_file():
+    """Where the page is served; nowhere if it is not built."""
+    if not is_built(folder):
         return []
-    page = Page(place)
+    page = Page(_place(folder))
     return [Route(path, page) for path in ("/", "/icon.svg", "/assets/{name}")]
+
+
+def _place(folder: Path | None) -> Path:
+    return BUILT if folder is None else folder

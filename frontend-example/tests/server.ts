@@ -13,7 +13,7 @@ const CHROMIUM = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromiu
 export const LOGS = join(ROOT, "tests/data");
 export const SAMPLES = join(ROOT, "server/samples");
 
-/** `sapwood serve` as a process of its own. It keeps its port and its data from one start to the next. */
+/** `sapwood serve`, or `demo`, as a process of its own. It keeps its port and its data from one start to the next. */
 export class Server {
   private process: ChildProcess | undefined;
 
@@ -30,14 +30,14 @@ export class Server {
   static async with(...files: string[]): Promise<Server> {
     const folder = mkdtempSync(join(tmpdir(), "sapwood-page-"));
     if (files.length > 0) {
-      execFileSync(SAPWOOD, ["import", "--data-dir", join(folder, "data"), ...files], { stdio: "pipe" });
+      execFileSync(SAPWOOD, ["import", "--data-dir", join(folder, "data"), ...files], { stdio: "ignore" });
     }
     return new Server(folder, await freePort());
   }
 
-  async start() {
+  async start(command: "serve" | "demo" = "serve") {
     const data = join(this.folder, "data");
-    const started = spawn(SAPWOOD, ["serve", "--port", String(this.port), "--data-dir", data], { stdio: "inherit" });
+    const started = spawn(SAPWOOD, [command, "--port", String(this.port), "--data-dir", data], { stdio: ["ignore", "ignore", "inherit"] });
     this.process = started;
     const deadline = Date.now() + 30_000;
     while (!(await this.answers())) {

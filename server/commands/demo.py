@@ -4,6 +4,7 @@ import asyncio
 import sys
 from urllib.parse import quote
 
+from server import frontend
 from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, FrontendDir, Host, Port, settings_of
 from server.commands.replay import LIVE, SAMPLES, replay
 from server.commands.serve import address, announce, listen, run
@@ -34,7 +35,7 @@ def demo(
 
     def ready() -> None:
         announce(name, listener, settings.host)
-        print(_things_to_try(address(listener, settings.host)), flush=True)
+        print(_things_to_try(address(listener, settings.host), frontend.is_built(settings.frontend_dir)), flush=True)
 
     run(settings, listener, ready, beside=lambda: replay(settings, SPACE))
 
@@ -54,7 +55,8 @@ async def _prepare(settings: Settings) -> tuple[str, bool]:
         return store.database.name, await is_guarded(store.database, settings)
 
 
-def _things_to_try(base: str) -> str:
+def _things_to_try(base: str, with_page: bool) -> str:
+    page = "/" if with_page else f"/graphql?query={quote(FOREST)}"
     socket = base.replace("http", "ws", 1)
     return f'''
 Three things to try, each in a terminal of its own. Ctrl-C ends the demo.
@@ -75,5 +77,5 @@ with connect("{socket}/graphql", subprotocols=["graphql-transport-ws"]) as socke
 
 3. Open in a browser:
 
-{base}/graphql?query={quote(FOREST)}
+{base}{page}
 '''

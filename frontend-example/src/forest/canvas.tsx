@@ -227,11 +227,14 @@ function bringIntoView(stage: Stage | undefined, element: HTMLCanvasElement | nu
   if (stage === undefined || element === null) return;
   const { x, y, k } = stage.painter.view;
   const [atX, atY] = [place.x * k + x, place.y * k + y];
-  const outside = atX < 40 || atX > element.clientWidth - 200 || atY < 100 || atY > element.clientHeight - 60;
-  if (!outside && k > 0.35) return;
+  // Beside a wide picture, and below a narrow one, lies what is told of the node.
+  const wide = element.clientWidth > 640;
+  const right = element.clientWidth - (wide ? 540 : 160);
+  const bottom = element.clientHeight * (wide ? 1 : 0.4) - 60;
+  if (atX > 40 && atX < right && atY > 100 && atY < bottom && k > 0.35) return;
   const scale = Math.max(k, 0.7);
   const target = zoomIdentity
-    .translate(Math.min(element.clientWidth / 2 - 40, element.clientWidth * 0.4), element.clientHeight / 2)
+    .translate(Math.max(60, right * 0.6), (bottom + 60) / 2 + 20)
     .scale(scale)
     .translate(-place.x, -place.y);
   stage.zooming.transform(select(element).transition().duration(calm()), target);

@@ -1,0 +1,64 @@
+"""The page at /: served where it was built, under a strict content policy, and in nobody's way where it was not."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from server.app import create_app
+from server.settings import Settings
+
+
+def client(tmp_path: Path, page: Path) -> httpx.AsyncClient:
+    """A client of an application whose page is looked for in a folder. Its store stays closed."""
+    app = create_app(Settings(data_dir=tmp_path / "data", frontend_dir=page))
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://page")
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A folder as a build leaves it."""
+    folder = tmp_path / "page"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text("<!doctype html><title>Sapwood</title>")
+    (folder / "assets" / "index-1a2b.js").write_text("export {}")
+    return folder
+
+
+async def test_the_page_is_asked_for_anew_and_its_assets_are_kept(tmp_path: Path, page: Path) -> None:
+    async with client(tmp_path, page) as http:
+        index = await http.get("/")
+        asset = await http.get("/assets/index-1a2b.js")
+        again = await http.get("/", headers={"if-none-match": index.headers["etag"]})
+    assert (index.status_code, index.headers["cache-control"]) == (200, "no-cache")
+    assert index.headers["content-type"].startswith("text/html")
+    assert (asset.status_code, asset.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
+    assert again.status_code == 304
+
+
+async def test_the_policy_allows_nothing_but_the_page_itself(tmp_path: Path, page: Path) -> None:
+    async with client(tmp_path, page) as http:
+        response = await http.get("/")
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/assets/no.js", "/assets/..%2Findex.html", "/other", "/index.html"])
+async def test_nothing_else_is_served(tmp_path: Path, page: Path, path: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    async with client(tmp_path, page) as http:
+        assert (await http.get(path)).status_code == 404
+
+
+async def test_the_page_is_only_read(tmp_path: Path, page: Path) -> None:
+    async with client(tmp_path, page) as http:
+        assert (await http.post("/")).status_code == 405
+
+
+async def test_without_a_page_the_server_runs_all_the_same(tmp_path: Path) -> None:
+    async with client(tmp_path, tmp_path / "nowhere") as http:
+        assert (await http.get("/")).status_code == 404
+        assert (await http.get("/healthz")).status_code == 200
