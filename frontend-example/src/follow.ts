@@ -79,9 +79,11 @@ export function useFresh<Data, Variables extends AnyVariables>(
   const [{ data, error, fetching }, run] = useQuery({ query, variables, pause, requestPolicy: "cache-and-network" });
   const { times } = useConnection();
   const again = useCallback(() => run({ requestPolicy: "network-only" }), [run]);
-  useEffect(() => {
-    if (times > 1 && !pause) again();
-  }, [times, pause, again]);
+  const onConnected = useEffectEvent(() => {
+    // The first connection is no news, unless the query went out before the server was there.
+    if (!pause && (times > 1 || error !== undefined)) again();
+  });
+  useEffect(() => onConnected(), [times]);
   return { data, error, fetching, again };
 }
 

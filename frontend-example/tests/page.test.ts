@@ -35,7 +35,7 @@ afterAll(async () => {
 afterEach(async () => {
   await page.context().close();
   // Neither the page nor its content policy has had anything to complain of, but for the server being away.
-  expect(said.filter((line) => !/ERR_CONNECTION_REFUSED|WebSocket connection/.test(line))).toEqual([]);
+  expect(said.filter((line) => !/ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|WebSocket connection/.test(line))).toEqual([]);
 });
 
 async function open(address: string, options: Parameters<Browser["newContext"]>[0] = {}) {
@@ -279,6 +279,17 @@ test("the forest catches up after a restart", async () => {
   await server.start();
   await create("Planted while nobody looked");
   await page.getByText(`${await count()} sessions`).waitFor();
+});
+
+test("a query that met no server is asked again, and says meanwhile that it could not be", async () => {
+  await open("#/digests");
+  await server.stop();
+  await page.getByRole("status").getByText("Reconnecting").waitFor();
+  await page.getByRole("link", { name: "Runs" }).click();
+  await page.getByRole("alert").getByText("The server can’t be reached").waitFor();
+  await server.start();
+  await page.getByRole("list", { name: "Runs" }).getByRole("listitem").first().waitFor();
+  await page.getByRole("alert").waitFor({ state: "detached" });
 });
 
 test("a refusal is said in words, where it belongs", async () => {

@@ -168,8 +168,9 @@ def read_until(process: subprocess.Popen[str], word: str) -> str:
     return text
 
 
-def test_the_demo_shows_a_forest_and_something_live(place: Path | str) -> None:
-    with running("demo", "--port", "0", *where(place)) as (process, line):
+def test_the_demo_shows_a_forest_and_something_live(place: Path | str, tmp_path: Path) -> None:
+    no_page = ("--frontend-dir", tmp_path / "no-page")
+    with running("demo", "--port", "0", *where(place), *no_page) as (process, line):
         told = read_until(process, "/graphql?query=")
         query = told[told.index("curl ") : told.index("\n\n2. ")]
         answer = subprocess.run(["sh", "-c", query], capture_output=True, text=True, timeout=SECONDS, check=True)
@@ -201,3 +202,13 @@ def test_the_demo_shows_a_forest_and_something_live(place: Path | str) -> None:
         assert labels.count("Live replays") <= 1
         assert end(process) == 0
     assert run("check", *where(place)).returncode == 0
+
+
+def test_the_demo_sends_people_to_the_page_where_it_is_built(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<title>A page</title>")
+    arguments = ("--port", "0", "--data-dir", tmp_path / "data", "--frontend-dir", tmp_path)
+    with running("demo", *arguments) as (process, _):
+        read_until(process, "3. Open in a browser:")
+        told = read_until(process, "http")
+        assert "A page" in httpx.get(told.strip(), timeout=IN_TIME).text
+        assert end(process) == 0
