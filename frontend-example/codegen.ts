@@ -2,7 +2,7 @@ import type { CodegenConfig } from "@graphql-codegen/cli";
 
 // Types of every operation in src/, made from the schema that the server is built with.
 const config: CodegenConfig = {
-  schema: process.env.SDL ?? "../schema/schema.graphql",
+  schema: "../schema/schema.graphql",
   documents: "src/**/*.graphql",
   generates: {
     "src/gql/": {

@@ -187,7 +187,7 @@ function spoken({ node, hidden, children }: Place): string {
 }
 
 /** Where an arrow key leads, as in any tree. */
-export function stepOf(key: string, here: Place | undefined, layout: Layout): Place | undefined {
+function stepOf(key: string, here: Place | undefined, layout: Layout): Place | undefined {
   if (here === undefined) return undefined;
   const at = layout.order.indexOf(here);
   switch (key) {

@@ -14,13 +14,3 @@ export function applyChange(forest: Forest | undefined, change: ForestChange): F
   for (const id of change.removedIds) changed.delete(id);
   return changed;
 }
-
-/** Whether the same nodes hang from the same parents in the same order, so that all can stay where they are. */
-export function sameShape(before: Forest, after: Forest): boolean {
-  if (before.size !== after.size) return false;
-  for (const node of after.values()) {
-    const known = before.get(node.id);
-    if (known === undefined || known.parentId !== node.parentId || known.index !== node.index) return false;
-  }
-  return true;
-}
