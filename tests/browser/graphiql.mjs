@@ -62,6 +62,8 @@ try {
   await page.locator(".graphiql-editor-tool .CodeMirror").first().evaluate((element, id) => {
     element.CodeMirror.setValue(JSON.stringify({ id }));
   }, session);
+  // GraphiQL takes a moment to note which operation the other tab holds, and sends the one before until then.
+  await page.waitForFunction(() => localStorage.getItem("graphiql:operationName") === "Follow");
   await run();
   await result("stored before");
   await graphql(append, { id: session, text: "appended while open" });
