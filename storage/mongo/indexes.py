@@ -66,8 +66,8 @@ async def prepare(database: AsyncIOMotorDatabase[dict[str, Any]]) -> None:
         )
     if version < VERSION:
         raise errors.StartupError(
-            f"the database {database.name} was written by an earlier pre-release (schema version {version}, this one "
-            f"knows {VERSION}): export its sessions with that one, and import them here into another database, named "
+            f"the database {database.name} was written by an earlier pre-release of Sapwood (schema version {version}, "
+            f"this one knows {VERSION}): export its sessions with that one, and import them here into another database, named "
             "in SAPWOOD_DATABASE_URL"
         )
     for collection, indexes in INDEXES.items():

@@ -129,11 +129,6 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
             f"{path} was written by a newer Sapwood (schema version {version}, this one knows {VERSION}): "
             "install that version, or name another folder with SAPWOOD_DATA_DIR"
         )
-    if 0 < version < VERSION:
-        raise errors.StartupError(
-            f"{path} was written by an earlier pre-release (schema version {version}, this one knows {VERSION}): "
-            "export its sessions with that one, and import them here into another folder, named by SAPWOOD_DATA_DIR"
-        )
     if version == VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
