@@ -67,8 +67,7 @@ async def prepare(database: AsyncIOMotorDatabase[dict[str, Any]]) -> None:
     if version < VERSION:
         raise errors.StartupError(
             f"the database {database.name} was written by an earlier pre-release of Sapwood (schema version {version}, "
-            f"this one knows {VERSION}): export its sessions with that one, and import them here into another database, named "
-            "in SAPWOOD_DATABASE_URL"
+            f"this one knows {VERSION}): export its sessions with that one, and import them here into another database"
         )
     for collection, indexes in INDEXES.items():
         await database[collection].create_indexes(indexes)

@@ -157,7 +157,8 @@ async def test_there_are_at_most_four_deltas_a_second_with_the_latest_state(stor
             assert [node.id for node in delta.upserted] == ["a"]
     done.set()
     await writing
-    assert times[-1] - times[0] >= 5 * DELTA_SECONDS - 0.1
+    # The first may be looked at late, on a busy machine, and the last on time.
+    assert times[-1] - times[0] >= 4 * DELTA_SECONDS
     assert heads == sorted(set(heads))
     await follow_to_now(store, stream, shown)
     await stream.aclose()
