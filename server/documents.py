@@ -6,11 +6,13 @@ https://github.com/graphql/graphql-over-http/blob/main/spec/Appendix%20A%20--%20
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from graphql import (
     DocumentNode,
+    FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
@@ -21,11 +23,14 @@ from graphql import (
     visit,
 )
 
+from schema import limits
 from schema.build import Schema, build_schema
 from server.settings import Settings
 from storage import errors
 from storage.errors import StartupError
 
+REMEMBERED = 512
+"""Texts of which it is remembered whether they are trusted."""
 APOLLO = "apollo-persisted-query-manifest"
 
 
@@ -40,6 +45,8 @@ class TrustedDocuments:
     def __init__(self, texts: Mapping[str, str], only: bool) -> None:
         self._texts = texts
         self._trusted = frozenset(texts.values())
+        self._normal = frozenset(_normal(parse(text)) for text in self._trusted) if only else frozenset[str]()
+        self._known_as_normal = lru_cache(maxsize=REMEMBERED)(self._is_normal)
         self._only = only
 
     def text(self, query: str | None, id: str | None) -> str:
@@ -58,15 +65,29 @@ class TrustedDocuments:
             query = query if found is None else found
         if query is None:
             raise errors.BadInput("query: must be given, or documentId")
-        if self._only and query not in self._trusted:
-            raise Forbidden("query: is not a trusted document, and no others run here")
+        if self._only and query not in self._trusted and not self._known_as_normal(query):
+            raise errors.Forbidden("query: is not a trusted document, and no others run here")
         return query
 
+    def _is_normal(self, query: str) -> bool:
+        """Whether a text is a trusted document but for white space, order, and the `__typename`s that clients add."""
+        if len(query) > limits.MAX_CHARACTERS:
+            return False
+        try:
+            return _normal(parse(query, max_lexical_tokens=limits.MAX_TOKENS)) in self._normal
+        except GraphQLError:
+            return False
 
-class Forbidden(errors.SapwoodError):
-    """Only what is trusted runs."""
 
-    code = "FORBIDDEN"
+def _normal(document: DocumentNode) -> str:
+    """A document without its `__typename`s, its definitions in the order of their texts."""
+    plain = visit(document, _WithoutTypeNames())
+    return "\n".join(sorted(map(print_ast, plain.definitions)))
+
+
+class _WithoutTypeNames(Visitor):
+    def enter_field(self, node: FieldNode, *_: Any) -> Any:
+        return self.REMOVE if node.name.value == "__typename" and node.alias is None else None
 
 
 def build(settings: Settings) -> tuple[Schema, TrustedDocuments]:

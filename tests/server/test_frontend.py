@@ -1,12 +1,29 @@
 """The page at /: served where it was built, under a strict content policy, and in nobody's way where it was not."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    NameNode,
+    OperationDefinitionNode,
+    SelectionSetNode,
+    Visitor,
+    parse,
+    print_ast,
+    visit,
+)
 
+from server import documents
 from server.app import create_app
 from server.settings import Settings
+
+OPERATIONS = Path(__file__).parents[2] / "frontend-example" / "src"
 
 
 def client(tmp_path: Path, page: Path) -> httpx.AsyncClient:
@@ -62,3 +79,47 @@ async def test_without_a_page_the_server_runs_all_the_same(tmp_path: Path) -> No
     async with client(tmp_path, tmp_path / "nowhere") as http:
         assert (await http.get("/")).status_code == 404
         assert (await http.get("/healthz")).status_code == 200
+
+
+class _WithTypeNames(Visitor):
+    """What caching clients send: each object's type asked for too."""
+
+    def leave_field(self, node: FieldNode, *_: Any) -> Any:
+        if node.selection_set is None:
+            return None
+        named = FieldNode(name=NameNode(value="__typename"))
+        selections = SelectionSetNode(selections=(*node.selection_set.selections, named))
+        return FieldNode(
+            alias=node.alias,
+            name=node.name,
+            arguments=node.arguments,
+            directives=node.directives,
+            selection_set=selections,
+        )
+
+
+async def test_each_operation_of_the_page_is_a_trusted_document(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path / "data", documents=OPERATIONS, documents_only=True)
+    schema, trusted = documents.build(settings)
+    found = {path: parse(path.read_text()) for path in OPERATIONS.rglob("*.graphql")}
+    names = set()
+    for path, document in found.items():
+        fragments = [node for node in document.definitions if isinstance(node, FragmentDefinitionNode)]
+        for operation in document.definitions:
+            if isinstance(operation, OperationDefinitionNode) and operation.name is not None:
+                sent = DocumentNode(definitions=(operation, *_used(operation, fragments)))
+                text = print_ast(visit(sent, _WithTypeNames()))
+                assert trusted.text(text, None) == text, f"{path}: {operation.name.value}"
+                assert schema.documents.faults(schema.documents.of(text)) == []
+                names.add(operation.name.value)
+    assert len(names) > 10
+
+
+def _used(node: Any, fragments: Sequence[FragmentDefinitionNode]) -> list[FragmentDefinitionNode]:
+    """The fragments that an operation spreads, and those that these spread."""
+    text = print_ast(node)
+    direct = [fragment for fragment in fragments if f"...{fragment.name.value}\n" in text]
+    found = dict.fromkeys(fragment.name.value for fragment in direct)
+    for fragment in direct:
+        found |= dict.fromkeys(inner.name.value for inner in _used(fragment, fragments))
+    return [fragment for fragment in fragments if fragment.name.value in found]
