@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
-
 import strawberry
 
 from schema.enums import EventType
@@ -196,17 +193,18 @@ TYPES: dict[str, type[SessionEvent]] = {
     "run/feedback": RunFeedback,
     "custom": CustomEvent,
 }
-_PUBLISHED = {
-    wire: (kind, EventType(wire), tuple(field.name for field in fields(kind) if field.name != "type"))
-    for wire, kind in TYPES.items()
-}
+_PUBLISHED = {wire: (kind, EventType(wire)) for wire, kind in TYPES.items()}
 
 
 def from_domain(event: events.Event) -> SessionEvent:
-    """The event as its GraphQL type. The domain's names are the schema's."""
-    kind, event_type, names = _PUBLISHED[event.type]
-    values: dict[str, Any] = {name: getattr(event, name) for name in names}
-    return kind(type=event_type, **values)
+    """The event as its GraphQL type. The domain's names are the schema's, so that its values are taken as they are.
+
+    Calling the type instead takes ten times as long, for each event of a page.
+    """
+    kind, event_type = _PUBLISHED[event.type]
+    published = kind.__new__(kind)
+    published.__dict__.update(event.__dict__, type=event_type)
+    return published
 
 
 @strawberry.type

@@ -295,7 +295,8 @@ class Database(Protocol):
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         """Runs a query function outside of transactions. Raises Unavailable when the database is out of reach.
 
-        A `quick` one finds a few documents by their keys: handing it to another thread would take longer.
+        A `quick` one finds a few documents by their keys, and needs no snapshot over several commands: handing it to
+        another thread would take longer.
         """
         ...
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import orjson
 
@@ -130,5 +131,11 @@ def instant(value: str, place: str) -> int:
 
 def format_instant(milliseconds: int) -> str:
     """ISO 8601 in UTC with millisecond precision, e.g. 2026-11-29T19:21:07.250Z; of the years 1 to 9999."""
-    moment = EPOCH + timedelta(milliseconds=milliseconds)
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_format_seconds(seconds)}.{rest:03}Z"
+
+
+@lru_cache(maxsize=4096)
+def _format_seconds(seconds: int) -> str:
+    """The instants of one page often share their seconds."""
+    return (EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(timespec="seconds")

@@ -46,7 +46,7 @@ class SqliteDatabase:
             # A hop to another thread and back costs ten times a look-up by key. What the file's lock would have wait
             # goes there all the same.
             with contextlib.suppress(sqlite3.OperationalError):
-                return _read(query, self._at_once())
+                return _run(query, self._at_once())
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
 
     def _read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
@@ -123,11 +123,16 @@ class SqliteDatabase:
 
 
 def _read(query: Callable[[Queries], Awaitable[T]], connection: sqlite3.Connection) -> T:
+    """All of it in one snapshot."""
     connection.execute("BEGIN")
     try:
-        return drive(query(SqliteQueries(connection)))  # type: ignore[arg-type]  # as in the writer
+        return _run(query, connection)
     finally:
         connection.execute("ROLLBACK")
+
+
+def _run(query: Callable[[Queries], Awaitable[T]], connection: sqlite3.Connection) -> T:
+    return drive(query(SqliteQueries(connection)))  # type: ignore[arg-type]  # as in the writer
 
 
 async def open_file(folder: Path) -> SqliteDatabase:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from graphql import (
 from schema import cost, limits
 from schema.build import Schema, build_schema
 from schema.documents import MAX_FAULTS
+from storage.access_key import AccessRole
 from tests.schema import bombs
 
 
@@ -221,7 +223,7 @@ async def test_introspection_and_suggestions_go_together(introspection: bool) ->
         ("query($s: SessionStatus) { listSessions(status: $s) { totalCount } }", {"s": "ACTIV"}),
         ("mutation($i: CreateSessionInput!) { createSession(input: $i) { session { id } } }", {"i": {"labl": "x"}}),
     ):
-        result = await schema.execute(text, variables)
+        result = await schema.execute(text, variables, SimpleNamespace(role=AccessRole.ADMIN))
         [error] = result.errors or []
         assert ("Did you mean" in error.message) is introspection, error.message
     assert (await schema.execute("{ __typename }")).data == {"__typename": "Query"}
