@@ -11,7 +11,7 @@ def reaches_this_machine_alone(host: str) -> bool:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         return False
-    return bool(found) and all(_is_loopback(str(address[0])) for *_, address in found)
+    return bool(found) and all(is_loopback(str(address[0])) for *_, address in found)
 
 
 def names_this_machine(host_header: str) -> bool:
@@ -20,10 +20,11 @@ def names_this_machine(host_header: str) -> bool:
         name = urlsplit(f"//{host_header}").hostname or ""
     except ValueError:
         return False
-    return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
+    return name == "localhost" or name.endswith(".localhost") or is_loopback(name)
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether an address is one of this machine's own, which no other can reach."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_loopback
     except ValueError:

@@ -1,12 +1,11 @@
 """/metrics, and who may read it."""
 
 import hmac
-import ipaddress
 
-from starlette.datastructures import Address
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from server.loopback import is_loopback, names_this_machine
 from server.metrics import Metrics
 from server.settings import METRICS_WORDS
 
@@ -35,7 +34,7 @@ class Scraping:
         if self._access == OPEN:
             return None
         if self._access == LOOPBACK:
-            if _is_local(request.client) and not any(name in request.headers for name in FORWARDED):
+            if _is_local(request):
                 return None
             return PlainTextResponse("metrics are told on this machine alone; SAPWOOD_METRICS says who may ask\n", 403)
         given = request.headers.get("authorization", "").encode()
@@ -44,8 +43,8 @@ class Scraping:
         return PlainTextResponse("metrics need the token of SAPWOOD_METRICS\n", 401, {"www-authenticate": "Bearer"})
 
 
-def _is_local(client: Address | None) -> bool:
-    try:
-        return client is not None and ipaddress.ip_address(client.host).is_loopback
-    except ValueError:
-        return False
+def _is_local(request: Request) -> bool:
+    """Whether it comes from this machine, by no proxy, and not for a page whose name was made to point here."""
+    near = request.client is not None and is_loopback(request.client.host)
+    passed_on = any(name in request.headers for name in FORWARDED)
+    return near and not passed_on and names_this_machine(request.headers.get("host", ""))
