@@ -87,7 +87,7 @@ def tenants(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             json.loads(run("keys", "create", "--role", "admin", "--space", space, "--json", *where(place)).stdout)
             for space in (THEIRS, OURS)
         ]
-        server = Server(place, tmp_path_factory.mktemp("tenants") / "log")
+        server = Server(place, tmp_path_factory.mktemp("tenants") / "log", "--max-cost", "1000000")
         server.start()
         tenants = Tenants(server, made[0]["key"], made[1]["key"])
         asyncio.run(fill(tenants))
