@@ -155,8 +155,8 @@ def test_a_broken_payload_says_why(text: str, why: str) -> None:
 
 def test_a_key_given_twice_is_found_among_very_many() -> None:
     """A pass over all keys for each of them would take this test hours."""
-    fields = ", ".join(f'"k{number}": 0' for number in [*range(200_000), 199_999])
-    assert reason("Table", f"{{{fields}}}") == "the payload can't be read: the key 'k199999' is given twice"
+    fields = ", ".join(f'"k{number}": 0' for number in [*range(70_000), 69_999])
+    assert reason("Table", f"{{{fields}}}") == "the payload can't be read: the key 'k69999' is given twice"
 
 
 def test_an_unknown_type_keeps_what_can_be_told_of_it() -> None:
