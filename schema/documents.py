@@ -6,16 +6,20 @@ Strawberry's own caches look a document up by hashing its whole tree; by text it
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Any
 
 from graphql import (
     DocumentNode,
     GraphQLError,
     GraphQLSchema,
     GraphQLSyntaxError,
+    IntValueNode,
     NoSchemaIntrospectionCustomRule,
+    Visitor,
     parse,
     specified_rules,
     validate,
+    visit,
 )
 from graphql.language.parser import MAX_NESTING_DEPTH
 from graphql.validation.rules import overlapping_fields_can_be_merged
@@ -30,6 +34,8 @@ MAX_TEXT = 20_000
 MAX_FAULTS = 20
 """Told of one document. Each costs time, and nobody reads more."""
 MAX_COMPARISONS = 25_000
+LONG_NUMBER = re.compile(r"\d{4300}")
+"""Python converts no integer that is longer."""
 TOO_MUCH = re.compile(r"Document contains more than \d+ (tokens|comments)\.")
 
 # Fields of one name are compared in pairs, which nothing else bounds; graphql-core's own bound lets it take a second.
@@ -117,7 +123,10 @@ def _parsed(text: str) -> DocumentNode:
     if len(text) > limits.MAX_CHARACTERS:
         raise limits.too_complex("characters", len(text), limits.MAX_CHARACTERS)
     try:
-        return parse(text, max_lexical_tokens=limits.MAX_TOKENS, max_comments=limits.MAX_COMMENTS)
+        document = parse(text, max_lexical_tokens=limits.MAX_TOKENS, max_comments=limits.MAX_COMMENTS)
+        if LONG_NUMBER.search(text) is not None:
+            visit(document, _ShortIntegers())
+        return document
     except GraphQLSyntaxError as error:
         if (found := TOO_MUCH.search(error.message)) is not None:
             limit = limits.MAX_TOKENS if found.group(1) == "tokens" else limits.MAX_COMMENTS
@@ -125,6 +134,14 @@ def _parsed(text: str) -> DocumentNode:
         if "nested too deeply" in error.message:
             raise limits.too_complex("nesting", f"over {MAX_NESTING_DEPTH}", MAX_NESTING_DEPTH) from None
         raise
+
+
+class _ShortIntegers(Visitor):
+    """Raises GraphQLError for an integer literal that Python would not convert."""
+
+    def enter_int_value(self, node: IntValueNode, *_: Any) -> None:
+        if LONG_NUMBER.search(node.value) is not None:
+            raise GraphQLError(f"an integer of {len(node.value)} digits is beyond any limit", node)
 
 
 def _gave_up(fault: GraphQLError) -> bool:

@@ -12,8 +12,8 @@ from storage import text
 def decode(source: str | bytes) -> Any:
     """The value of a JSON text. Raises JSONDecodeError.
 
-    Integers stay integers however long, lone surrogates become U+FFFD, and nesting is bounded by the interpreter alone;
-    the scalars' own rules refuse what is too much.
+    Integers of up to 4,300 digits stay integers, lone surrogates become U+FFFD, and nesting is bounded by the
+    interpreter alone; the scalars' own rules refuse what is too much.
     """
     try:
         return from_json(source, allow_inf_nan=False)
@@ -23,8 +23,12 @@ def decode(source: str | bytes) -> Any:
 
 def _decode_slowly(source: str | bytes) -> Any:
     try:
-        return _clean(json.loads(source, parse_constant=_refuse))
-    except (RecursionError, UnicodeDecodeError) as error:
+        # From bytes, json would take UTF-16 and UTF-32 too.
+        plain = source if isinstance(source, str) else source.decode("utf-8-sig")
+        return _clean(json.loads(plain, parse_constant=_refuse))
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError) as error:  # too deep, no UTF-8, or an integer that is too long
         raise json.JSONDecodeError(f"not readable as JSON: {error}", "", 0) from error
 
 

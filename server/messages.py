@@ -96,7 +96,11 @@ def _invalid(why: str) -> Close:
 
 def pong(payload: dict[str, Any] | None) -> str:
     """The answer to a ping."""
-    return _text({"type": "pong"} if payload is None else {"type": "pong", "payload": payload})
+    message = {"type": "pong"} if payload is None else {"type": "pong", "payload": payload}
+    try:
+        return _text(message)
+    except TypeError:  # integers of over 64 bits, or deeper than 254
+        return json.dumps(message)
 
 
 def next_result(id: str, result: dict[str, Any]) -> str:

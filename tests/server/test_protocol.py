@@ -217,6 +217,20 @@ async def test_a_socket_holds_100_subscriptions_and_refuses_one_more(client: Cli
         assert (await late.next())["sessionEvents"]["seq"] == 0
 
 
+@pytest.mark.parametrize("value", ["1" * 30, "[" * 254 + "]" * 254, "[" * 900 + "]" * 900])
+async def test_a_pong_has_the_payload_of_its_ping_whatever_it_is(shared: Server, value: str) -> None:
+    ping = f'{{"type": "ping", "payload": {{"a": {value}}}}}'
+    answers, closed = await told(shared.socket, WAITING["ours"], [ping])
+    assert closed is None
+    assert answers[0] == {"type": "pong", "payload": {"a": json.loads(value)}}
+
+
+async def test_a_message_with_an_integer_that_can_not_be_read_closes_the_socket(shared: Server) -> None:
+    ping = f'{{"type": "ping", "payload": {{"a": {"1" * 5_000}}}}}'
+    _, closed = await told(shared.socket, WAITING["ours"], [ping])
+    assert closed == 4400
+
+
 async def test_a_message_larger_than_a_body_may_be_closes_the_socket(shared: Server) -> None:
     connection = await begin(shared.socket)
     with pytest.raises(ConnectionClosed):

@@ -50,6 +50,8 @@ def check(answer: httpx.Response, status: int, code: str = "BAD_INPUT") -> str:
         b"[" * 100_000 + b"]" * 100_000,
         b'{"query": "{ viewer { space } }", "variables": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
         b'{"query": "{ viewer { space } }", "variables": {"a": NaN}}',
+        b'{"query": "{ viewer { space } }", "variables": {"a": ' + b"1" * 5_000 + b"}}",
+        '{"query": "{ viewer { space } }"}'.encode("utf-16"),
         b"{}",
         b'{"query": null}',
         b'{"query": ["{ viewer { space } }"]}',
@@ -75,6 +77,7 @@ async def test_a_body_that_is_no_request_is_refused(shared: Server, body: bytes,
         ("query A { viewer { space } }", ""),
         ("fragment F on Viewer { space }", None),
         ("query($a: Int!) { viewer { space } }", None),
+        ('{ session(id: "a") { events(first: ' + "1" * 5_000 + ") { events { seq } } } }", None),
     ],
 )
 async def test_a_document_that_can_not_be_run_is_refused(shared: Server, query: str, name: str | None) -> None:
@@ -241,3 +244,40 @@ async def test_half_a_request_harms_nobody(shared: Server, client: Client, name:
         writer.transport.abort()
     await create(client, name)
     assert (await append(client, name, *texts(1)))["head"] == 1
+
+
+async def said(server: Server, sent: bytes) -> tuple[int, Any]:
+    """Status and JSON of the answer to these bytes."""
+    where = urlsplit(server.graphql)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    async with asyncio.timeout(IN_TIME):
+        writer.write(sent)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        content = await reader.readexactly(length)
+    writer.close()
+    return int(head.split()[1]), json.loads(content)
+
+
+async def test_what_is_no_http_is_refused_in_json(shared: Server) -> None:
+    status, answer = await said(shared, b"no request\r\n\r\n")
+    assert (status, answer["errors"][0]["extensions"]["code"]) == (400, "BAD_INPUT")
+
+
+@pytest.mark.parametrize("begun", [b"GET /graphql?query=", b"GET /graphql HTTP/1.1\r\nhost: localhost\r\nlong: "])
+async def test_headers_without_an_end_are_refused(shared: Server, begun: bytes) -> None:
+    status, answer = await said(shared, begun + b"a" * (600 * 1024 - len(begun)))
+    assert (status, answer["errors"][0]["extensions"]["code"]) == (431, "BAD_INPUT")
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+@pytest.mark.parametrize("parted", [False, True])
+async def test_a_wish_for_an_upgrade_takes_no_body_away(shared: Server, protocol: bytes, parted: bool) -> None:
+    length = b"content-length: %d\r\n" % len(QUERY)
+    body = QUERY
+    if parted:
+        length, body = b"transfer-encoding: chunked\r\n", b"%x\r\n%s\r\n0\r\n\r\n" % (len(QUERY), QUERY)
+    asked = b"connection: upgrade, http2-settings\r\nupgrade: %s\r\nhttp2-settings: AAMAAABk\r\n" % protocol
+    head = b"POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    status, answer = await said(shared, head + asked + length + b"\r\n" + body)
+    assert (status, answer["data"]) == (200, {"viewer": {"space": "default"}})
