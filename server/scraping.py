@@ -10,7 +10,8 @@ from server.metrics import Metrics
 from server.settings import METRICS_WORDS
 
 OFF, LOOPBACK, OPEN = METRICS_WORDS
-FORWARDED = ("forwarded", "x-forwarded-for")
+FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+"""Headers that proxies add."""
 
 
 class Scraping:

@@ -126,6 +126,8 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         ("loopback", {}, 200),
         ("loopback", {"x-forwarded-for": "192.0.2.1"}, 403),
         ("loopback", {"forwarded": "for=192.0.2.1"}, 403),
+        ("loopback", {"x-real-ip": "192.0.2.1"}, 403),
+        ("loopback", {"via": "1.1 proxy.example"}, 403),
         ("loopback", {"host": "rebound.example"}, 403),
         ("a-token-of-16-or-more", {}, 401),
         ("a-token-of-16-or-more", {"authorization": "Bearer a-token-of-16-or-mor"}, 401),
