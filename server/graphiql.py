@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from starlette.datastructures import Headers
-from starlette.responses import FileResponse
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -35,19 +35,32 @@ def _is_opened(scope: Scope) -> bool:
 
 
 def _page(headers: Headers) -> FileResponse:
+    return FileResponse(
+        FOLDER / "index.html", headers={**_guards(headers), "cache-control": "no-cache", "vary": "accept"}
+    )
+
+
+def _guards(headers: Headers) -> dict[str, str]:
+    """What keeps the page to this server, and out of the frames of others."""
     host = headers.get("host", "")
     plain = bool(host) and all(letter.isascii() and (letter.isalnum() or letter in ".-:[]") for letter in host)
     policy = POLICY.format(socket=f" ws://{host} wss://{host}" if plain else "")
-    guards = {
+    return {
         "content-security-policy": policy,
         "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer",
-        "cache-control": "no-cache",
-        "vary": "accept",
     }
-    return FileResponse(FOLDER / "index.html", headers=guards)
+
+
+class Files(StaticFiles):
+    """What the page loads, and the page once more, guarded as at the endpoint."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers.update(_guards(Headers(scope=scope)))
+        return response
 
 
 def files() -> BaseRoute:
     """What the page loads."""
-    return Mount("/graphiql", StaticFiles(directory=FOLDER))
+    return Mount("/graphiql", Files(directory=FOLDER))

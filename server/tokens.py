@@ -14,6 +14,8 @@ from storage.access_key import AccessRole
 WITH_SECRET = ["HS256", "HS384", "HS512"]
 WITH_KEYS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 MIN_SECRET_BYTES = 32
+LAST_SECOND = 253_402_300_799
+"""Of the year 9999: a token that holds longer ends here, within what a float can count."""
 
 
 class Tokens:
@@ -45,7 +47,7 @@ class Tokens:
             claims = await self._verified(token)
         except jwt.PyJWTError as error:
             raise errors.Unauthenticated(f"the bearer token is not accepted as a JWT: {error}") from error
-        return Caller(self._space(claims), self._role(claims), int(claims["exp"]) * 1_000)
+        return Caller(self._space(claims), self._role(claims), min(int(claims["exp"]), LAST_SECOND) * 1_000)
 
     async def _verified(self, token: str) -> dict[str, Any]:
         key: Any = self._secret

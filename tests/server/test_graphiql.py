@@ -56,3 +56,10 @@ def test_the_licences_of_what_is_served_are_beside_it() -> None:
     licences = (FOLDER / "LICENSES").read_text()
     for package in ("graphiql 4.1.2: MIT", "react 19.3.1: MIT", "graphql 16.15.0: MIT", "graphql-ws 6.4.2: MIT"):
         assert package in licences
+
+
+def test_no_address_of_the_page_lets_others_frame_it(shared: Server) -> None:
+    for address in (shared.graphql, shared.graphql.replace("/graphql", "/graphiql/index.html")):
+        answer = httpx.get(address, headers=BROWSER, verify=False)
+        assert answer.status_code == 200
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
