@@ -27,6 +27,12 @@ export function ForestPage({ id }: { id: string | undefined }) {
 
 function Grown({ forest, initial }: { forest: Forest; initial: string | undefined }) {
   const [selected, setSelected] = useState(initial);
+  const [addressed, setAddressed] = useState(initial);
+  // Back, forward or another address chooses anew; the picture stays.
+  if (addressed !== initial) {
+    setAddressed(initial);
+    setSelected(initial);
+  }
   const [collapsed, setCollapsed] = useState<ReadonlySet<string>>(new Set());
   const [words, setWords] = useState("");
   const { error } = useForest();
