@@ -35,6 +35,7 @@ interface Known {
 
 type Change =
   | { kind: "answer"; session: SessionAnswer }
+  | { kind: "gone" }
   | { kind: "earlier"; entries: readonly Entry[]; prevSeq: number | null }
   | { kind: "events"; events: readonly LogEvent[] }
   | { kind: "log"; events: readonly LogEvent[]; prevSeq: number | null };
@@ -49,7 +50,8 @@ function reduce(known: Known | undefined, change: Change): Known | undefined {
       ...{ followedFrom: next, events: [], eventsBefore: next === 0 ? null : next },
     };
   }
-  if (known === undefined) return undefined;
+  // Whatever comes back under this id is another session, with a log of its own.
+  if (known === undefined || change.kind === "gone") return undefined;
   switch (change.kind) {
     case "earlier":
       return { ...known, earlier: [...change.entries, ...known.earlier], earlierThan: change.prevSeq };
@@ -62,7 +64,8 @@ function reduce(known: Known | undefined, change: Change): Known | undefined {
   }
 }
 
-export function useLiveSession(id: string) {
+/** `present`: whether the forest has the session, undefined while nobody knows. */
+export function useLiveSession(id: string, present: boolean | undefined) {
   const client = useClient();
   const { times } = useConnection();
   const [known, dispatch] = useReducer(reduce, undefined);
@@ -74,8 +77,9 @@ export function useLiveSession(id: string) {
     const range = answerFrom === undefined ? { last: FIRST_ENTRIES } : { fromSeq: answerFrom, first: MOST_ENTRIES };
     void client.query(SessionPageDocument, { id, ...range }, { requestPolicy: "network-only" }).then((result) => {
       setError(result.error);
+      if (result.data) setMissing(result.data.session == null);
       if (result.data?.session) dispatch({ kind: "answer", session: result.data.session });
-      else if (result.data) setMissing(true);
+      else if (result.data) dispatch({ kind: "gone" });
     });
   };
   const loadNow = useEffectEvent(load);
@@ -83,6 +87,11 @@ export function useLiveSession(id: string) {
   useEffect(() => loadNow(), [times]);
 
   const reload = useSoon(load);
+  // The forest is the first to know that a session was deleted, or is back; the server has the last word.
+  const doubtful = (known !== undefined || missing) && present !== undefined && present === missing;
+  useEffect(() => {
+    if (doubtful) reload();
+  }, [doubtful, reload]);
   const followError = useFollow(
     SessionEventsDocument,
     known === undefined ? null : id,

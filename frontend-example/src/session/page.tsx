@@ -1,5 +1,6 @@
 /** One session: where it stands, and four looks at it. */
 
+import type { Forest, ForestNode } from "../forest/changes";
 import { useForest } from "../forest/live";
 import { count, plural } from "../format";
 import { Problem } from "../problem";
@@ -20,9 +21,10 @@ const TITLES: Record<SessionTab, string> = {
 };
 
 export function SessionPage({ id, tab }: { id: string; tab: SessionTab }) {
-  const live = useLiveSession(id);
+  const { forest } = useForest();
+  const node = forest?.get(id);
+  const live = useLiveSession(id, forest?.has(id));
   const { known, error, missing } = live;
-  const node = useForest().forest?.get(id);
   if (missing) {
     return (
       <main className="middle">
@@ -65,12 +67,13 @@ export function SessionPage({ id, tab }: { id: string; tab: SessionTab }) {
 
 function Head({ session, head, turns }: { session: SessionAnswer; head: number; turns: number | undefined }) {
   const { node, stats } = session;
-  const source = useForest().forest?.get(node.sourceSessionId ?? "");
+  const { forest } = useForest();
+  const source = forest?.get(node.sourceSessionId ?? "");
   return (
     <header className="head">
       <nav className="crumbs" aria-label="Ancestors">
         <a href={hrefOf.forest(session.id)}>Forest</a>
-        {[...node.ancestors].reverse().map((ancestor) => (
+        {(ancestorsIn(forest, session.id) ?? [...node.ancestors].reverse()).map((ancestor) => (
           <a key={ancestor.id} href={hrefOf.session(ancestor.id)}>
             {ancestor.label}
           </a>
@@ -93,4 +96,16 @@ function Head({ session, head, turns }: { session: SessionAnswer; head: number; 
       </p>
     </header>
   );
+}
+
+/** From the root down, as the forest has them now: a session may be moved, and an ancestor renamed, while it is open. */
+function ancestorsIn(forest: Forest | undefined, id: string) {
+  const node = forest?.get(id);
+  if (forest === undefined || node === undefined) return undefined;
+  const path: ForestNode[] = [];
+  for (let at: string | null | undefined = node.parentId; at != null; at = forest.get(at)?.parentId) {
+    const ancestor = forest.get(at);
+    if (ancestor !== undefined) path.unshift(ancestor);
+  }
+  return path;
 }
