@@ -36,7 +36,7 @@ interface Known {
 type Change =
   | { kind: "answer"; session: SessionAnswer }
   | { kind: "gone" }
-  | { kind: "earlier"; entries: readonly Entry[]; prevSeq: number | null }
+  | { kind: "earlier"; before: number; entries: readonly Entry[]; prevSeq: number | null }
   | { kind: "events"; events: readonly LogEvent[] }
   | { kind: "log"; events: readonly LogEvent[]; prevSeq: number | null };
 
@@ -54,6 +54,8 @@ function reduce(known: Known | undefined, change: Change): Known | undefined {
   if (known === undefined || change.kind === "gone") return undefined;
   switch (change.kind) {
     case "earlier":
+      // Asked twice, as by a double click, the same entries come twice.
+      if (known.earlierThan !== change.before) return known;
       return { ...known, earlier: [...change.entries, ...known.earlier], earlierThan: change.prevSeq };
     case "events": {
       const events = mergeEvents(known.events, change.events);
@@ -106,10 +108,11 @@ export function useLiveSession(id: string, present: boolean | undefined) {
 
   const loadEarlier = async () => {
     if (known?.earlierThan == null) return;
-    const result = await client.query(EarlierEntriesDocument, { id, beforeSeq: known.earlierThan });
+    const before = known.earlierThan;
+    const result = await client.query(EarlierEntriesDocument, { id, beforeSeq: before });
     setError(result.error);
     const page = result.data?.session?.conversation;
-    if (page) dispatch({ kind: "earlier", entries: page.entries, prevSeq: page.prevSeq ?? null });
+    if (page) dispatch({ kind: "earlier", before, entries: page.entries, prevSeq: page.prevSeq ?? null });
   };
   const eventsBefore = known?.eventsBefore;
   const loadLog = useCallback(async () => {
