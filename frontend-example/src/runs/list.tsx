@@ -150,7 +150,7 @@ function RunTable({ runs, withSession = false }: { runs: Page; withSession?: boo
         <li key={run.id}>
           <a href={hrefOf.run(run.sessionId, run.turnId)}>
             <Status status={run.status} />
-            <span className="query">{run.query ?? run.turnId}</span>
+            <span className="query">{run.query?.trim() ? run.query : run.turnId}</span>
             <span className="meta">
               {withSession ? <b>{forest?.get(run.sessionId)?.label ?? run.sessionId}</b> : null}
               <span>{moment(run.startedAt)}</span>

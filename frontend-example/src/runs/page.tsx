@@ -31,7 +31,7 @@ export function RunPage({ sessionId, turnId }: { sessionId: string; turnId: stri
           <a href={hrefOf.runs()}>Runs</a>
           <a href={hrefOf.session(sessionId)}>{label}</a>
         </nav>
-        <h1>{run?.query ?? "Run"}</h1>
+        <h1>{run?.query?.trim() ? run.query : "Run"}</h1>
         {run ? (
           <p className="facts">
             <Status status={run.status} />
