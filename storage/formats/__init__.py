@@ -1,65 +1,118 @@
-"""Logs in: records of known formats become events and topology. Pure functions; nothing here opens a file."""
+"""Logs in: records of known formats become events and topology. Pure functions; nothing here opens a file.
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+A format is a module with its name `FORMAT`, `fits`, which tells it by the values of a document's first records, and
+`reader`, which makes a `Reader` for one document. `FORMATS` lists them in the order in which they are tried.
+"""
+
+import io
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
 
 from storage import errors
+from storage.events import Event
 from storage.formats import deepseek_harness, jsonl, open_assistant, openai, records, session_yaml, tau_bench
-from storage.formats.foreign import ForeignSession, Reading
-from storage.formats.records import Document
+from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
+from storage.formats.records import Broken, Record, Unparsed
 
-__all__ = ["FORMATS", "ForeignSession", "Reading", "read"]
+__all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "read"]
 
-
-class _Format(NamedTuple):
-    fits: Callable[[object], bool]
-    read: Callable[[Sequence[Document]], list[Reading]]
-
-
-def _each(read_one: Callable[[Document], Reading]) -> Callable[[Sequence[Document]], list[Reading]]:
-    return lambda documents: [read_one(document) for document in documents]
-
-
-_BY_NAME: Mapping[str, _Format] = {
-    jsonl.FORMAT: _Format(jsonl.fits, _each(jsonl.read)),
-    deepseek_harness.FORMAT: _Format(deepseek_harness.fits, deepseek_harness.read),
-    openai.FORMAT: _Format(openai.fits, _each(openai.read)),
-    tau_bench.FORMAT: _Format(tau_bench.fits, _each(tau_bench.read)),
-    open_assistant.FORMAT: _Format(open_assistant.fits, _each(open_assistant.read)),
+_BY_NAME: Mapping[str, ModuleType] = {
+    module.FORMAT: module
+    for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
 }
-FORMATS = (*_BY_NAME, session_yaml.FORMAT)
+FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
+HEAD = 20
+"""Records at a document's start by which its format is told."""
 
 
-def read(documents: Sequence[tuple[str, str]], format: str | None = None) -> list[Reading]:
-    """The sessions in documents, given as name and text, in the order of FORMATS and then of the documents.
+class Feed:
+    """The steps of one document, record by record, and what was lost.
 
-    Without `format` each document's is recognised by its content. Documents that belong together make one reading.
-    Raises BadInput, naming the document and the line or index, for what is unknown or broken.
+    `lenient`: a record that breaks the format is left out and counted, else it raises BadInput with its place.
     """
-    if format is not None and format not in FORMATS:
-        raise errors.BadInput(f"format: {format!r} is none of {', '.join(FORMATS)}")
-    found: dict[str, list[Document]] = {name: [] for name in _BY_NAME}
-    files: list[Reading] = []
-    for name, content in documents:
-        if format == session_yaml.FORMAT or (format is None and session_yaml.fits(content)):
-            files.append(session_yaml.read(name, content))
-            continue
+
+    def __init__(self, format: str, reader: Reader, losses: Losses, *, lenient: bool) -> None:
+        self.format = format
+        self.losses = losses
+        self._reader = reader
+        self._lenient = lenient
+
+    def add(self, record: Record | Broken) -> Sequence[Step]:
+        """The steps of the next record."""
         try:
-            document = records.document(name, content)
+            if isinstance(record, Broken):
+                raise record.error()
+            if record.repaired:
+                self.losses.add("record", "held bytes that are not UTF-8, now U+FFFD")
+            return self._reader.add(record)
         except errors.BadInput as error:
-            if format is not None:
+            if not self._lenient:
                 raise
-            raise errors.BadInput(f"{error.message} (known formats: {', '.join(FORMATS)})") from error
-        found[format or _recognised(document)].append(document)
-    return [*(reading for name, known in _BY_NAME.items() for reading in known.read(found[name])), *files]
+            self.losses.broken(error.message)
+            return ()
+
+    def end(self) -> Sequence[Step]:
+        """What is left to tell after the last record."""
+        return self._reader.end()
 
 
-def _recognised(document: Document) -> str:
-    place, value = document.records[0]
-    for name, known in _BY_NAME.items():
-        if known.fits(value):
-            return name
+def head_of(found: Iterator[Record | Broken]) -> tuple[list[Record | Broken], Iterator[Record | Broken]]:
+    """The first records of a document, and all of them."""
+    head = list(itertools.islice(found, HEAD))
+    return head, itertools.chain(head, found)
+
+
+def feed(name: str, head: Sequence[Record | Broken], format: str | None = None, *, lenient: bool = False) -> Feed:
+    """A feed for the document that begins with these records; its format is told by them unless it is given.
+
+    Raises BadInput, naming the known formats and the first thing that fits none.
+    """
+    losses = Losses()
+    module = _module(format) if format is not None else _recognised(name, head)
+    return Feed(module.FORMAT, module.reader(name, losses), losses, lenient=lenient)
+
+
+def _module(format: str) -> ModuleType:
+    if format not in FORMATS:
+        raise errors.BadInput(f"format: {format!r} is none of {', '.join(FORMATS)}")
+    return _BY_NAME[format]
+
+
+def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
+    values = [record.value for record in head if isinstance(record, Record)]
+    if values:
+        for module in _BY_NAME.values():
+            if module.fits(values):
+                return module
+    known = ", ".join(FORMATS)
+    first = head[0]
+    if isinstance(first, Broken):
+        raise errors.BadInput(f"{first.place}: {first.why} (known formats: {known})")
+    if isinstance(first.value, Unparsed):
+        raise errors.BadInput(f"{first.place}: {first.value.why} (known formats: {known})")
     raise errors.BadInput(
-        f"{document.name}: not in a known format ({', '.join(FORMATS)}): {place} holds {records.shape(value)}"
+        f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}"
     )
+
+
+def read(name: str, content: str, format: str | None = None) -> Reading:
+    """All that a document says, at once. Raises BadInput, naming the place, for what is unknown or broken."""
+    stream = io.BytesIO(content.encode("utf-8", "surrogatepass"))
+    head, found = head_of(records.records(name, stream))
+    source = feed(name, head, format)
+    sessions: dict[str, ForeignSession] = {}
+    logs: dict[str, list[Event]] = {}
+    for step in itertools.chain(itertools.chain.from_iterable(map(source.add, found)), source.end()):
+        match step:
+            case ForeignSession():
+                sessions[step.key] = step
+                logs[step.key] = list(step.events)
+            case Logged():
+                logs[step.key].append(step.event)
+            case Renamed():
+                sessions[step.key] = replace(sessions[step.key], label=step.label)
+    complete = ordered(replace(session, events=logs[key]) for key, session in sessions.items())
+    return Reading(source.format, complete, source.losses.warnings())

@@ -1,32 +1,42 @@
-"""What a reader of logs hands over: sessions with their own events and their places, and what was lost on the way."""
+"""What a reader of logs hands over: sessions, their events and their places, and what was lost on the way."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from storage import errors, text
 from storage.events import Event, JsonText
+from storage.formats.records import Record
 from storage.session import SessionConfig
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignSession:
-    """A session as its source tells it. `parent` and `source` name the `key` of another session of the reading.
+    """A session as its source tells it. `parent` and `source` name the `key` of another session of the same source.
 
-    `events` are drafts without seq: the whole log, or from `at_seq` on where the session is a fork of `source`; None as
-    `at_seq`: it comes from `source` without sharing events. `refs` are keys too, of sessions before or after this one.
-    `id` is the source's own where it is legal here. `memory_at_seq` is the head that the memory reflects (default: the
-    end of the log). `counted` is false for what the source does not count as a session: the node of a task, a branch
-    of a tree.
+    `events` are drafts without seq, as far as they are known when the session is handed over: the log from its start,
+    or from `at_seq` on where the session is a fork of `source`; None as `at_seq`: it comes from `source` without
+    sharing events. `refs` are keys too, of sessions before or after this one.
+
+    `id` is the source's own where it is legal here; a session without one must have all its `events`. Of sessions that
+    other files may hold, `parent_id` is the one to stand under, and `repeats` the one whose first events this log
+    begins with (at most `repeats_at_most`): as far as that is so, this one becomes a fork of it.
+
+    `memory_at_seq` is the head that the memory reflects (default: the end of the log). `counted` is false for what the
+    source does not count as a session: the node of a task, a branch of a tree.
     """
 
     key: str
     label: str | None
-    events: Sequence[Event]
+    events: Sequence[Event] = ()
     id: str | None = None
     parent: str | None = None
+    parent_id: str | None = None
     source: str | None = None
     at_seq: int | None = 0
+    repeats: str | None = None
+    repeats_at_most: int | None = None
     workflow_mode: str | None = None
     metadata: JsonText | None = None
     system_prompt: str | None = None
@@ -37,6 +47,44 @@ class ForeignSession:
     refs: Sequence[str] = ()
     archived: bool = False
     counted: bool = True
+
+
+class Logged(NamedTuple):
+    """The next event of the session `key`.
+
+    With `replaces` it is a message that takes the place of what the surface holds of the events with seqs from the
+    first to the second, both inclusive: its bounds are set where the surface is known. Where that holds nothing of
+    them, it is a message like others.
+    """
+
+    key: str
+    event: Event
+    replaces: tuple[int, int] | None = None
+
+
+class Renamed(NamedTuple):
+    """The label of the session `key`, where its source tells it only after the session began."""
+
+    key: str
+    label: str
+
+
+Step = ForeignSession | Logged | Renamed
+"""A session before its events, and both before what names them."""
+
+
+class Reader(Protocol):
+    """Makes steps of the records of one source, one after the other.
+
+    Reading the first n records gives the first of the steps that reading all of them gives, so that a log that has
+    grown is the one read before and the rest. Hence nothing may be told before a record shows it, nor taken back.
+    """
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The steps of the next record. Raises BadInput, with its place, for one that breaks the format."""
+
+    def end(self) -> Sequence[Step]:
+        """What is left to tell after the last record; counts what is held back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +103,13 @@ class Losses:
         self._events: Counter[tuple[str, str]] = Counter()
         self._stripped: Counter[str] = Counter()
         self._fields: dict[str, set[str]] = {}
+        self._broken = 0
+        self._first_broken = ""
+
+    def broken(self, message: str) -> None:
+        """Counts a record that is left out, as it could not be read; of the first one the message is told."""
+        self._broken += 1
+        self._first_broken = self._first_broken or message
 
     def add(self, noun: str, what: str, count: int = 1) -> None:
         """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`."""
@@ -67,22 +122,34 @@ class Losses:
             self._stripped[noun] += 1
             self._fields.setdefault(noun, set()).update(names)
 
+    def kinds(self) -> dict[str, int]:
+        """How often each kind of loss happened, by its words in the singular."""
+        counted = {f"{noun} {what}": count for (noun, what), count in self._events.items()}
+        counted |= {f"{noun} lost fields": count for noun, count in self._stripped.items()}
+        return counted | ({"record left out": self._broken} if self._broken else {})
+
     def include(self, other: "Losses") -> None:
         """Adds the counts of another."""
         self._events.update(other._events)
         self._stripped.update(other._stripped)
         for noun, names in other._fields.items():
             self._fields.setdefault(noun, set()).update(names)
+        self._broken += other._broken
+        self._first_broken = self._first_broken or other._first_broken
 
     def warnings(self) -> list[str]:
         """One line per kind, such as `3 records of unknown type kept as custom`."""
         stripped = {
             (noun, f"lost {', '.join(sorted(self._fields[noun]))}"): count for noun, count in self._stripped.items()
         }
-        return [
+        lines = [
             f"{count} {noun}{'s' if count > 1 else ''} {what}"
             for (noun, what), count in (*self._events.items(), *stripped.items())
         ]
+        if self._broken:
+            first = f"{'the first: ' if self._broken > 1 else ''}{self._first_broken}"
+            lines.append(f"{self._broken} record{'s' if self._broken > 1 else ''} left out, {first}")
+        return lines
 
 
 def legal_id(value: object) -> str | None:

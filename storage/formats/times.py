@@ -1,0 +1,52 @@
+"""Times as logs write them, into ms since 1970; what is none that can be told is None."""
+
+from datetime import UTC, datetime, timedelta
+
+from storage.text import EPOCH
+
+_FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
+
+
+def iso(value: object) -> int | None:
+    """Of an ISO 8601 instant; one without a zone is taken as UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        parsed = datetime.fromisoformat(value)
+        if parsed.tzinfo is None:
+            parsed = parsed.replace(tzinfo=UTC)
+        return _within((parsed - EPOCH) // timedelta(milliseconds=1))
+    except (ValueError, OverflowError):
+        return None
+
+
+def has_zone(value: object) -> bool:
+    """Whether an ISO 8601 instant names its zone."""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def seconds(value: object) -> int | None:
+    """Of seconds since 1970; 0 stands for none in the logs that write it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+        return None
+    try:
+        return _within(round(value * 1000))
+    except (ValueError, OverflowError):
+        return None
+
+
+def milliseconds(value: object) -> int | None:
+    """Of milliseconds since 1970; 0 stands for none in the logs that write it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+        return None
+    try:
+        return _within(round(value))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _within(value: int) -> int | None:
+    return value if _FIRST <= value <= _LAST else None
