@@ -19,8 +19,7 @@ from storage.formats.records import Broken, Record, Unparsed
 __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "read"]
 
 _BY_NAME: Mapping[str, ModuleType] = {
-    module.FORMAT: module
-    for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
+    module.FORMAT: module for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
 }
 FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
@@ -93,9 +92,7 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
         raise errors.BadInput(f"{first.place}: {first.why} (known formats: {known})")
     if isinstance(first.value, Unparsed):
         raise errors.BadInput(f"{first.place}: {first.value.why} (known formats: {known})")
-    raise errors.BadInput(
-        f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}"
-    )
+    raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}")
 
 
 def read(name: str, content: str, format: str | None = None) -> Reading:

@@ -115,9 +115,7 @@ class Dialogue:
         self._steps += 1
         self.step = f"step-{self._steps}"
         return self.add(
-            StepStart(
-                turn_id=self.turn, step_id=self.step, agent_name=agent, model_input=model_input, timestamp=time
-            )
+            StepStart(turn_id=self.turn, step_id=self.step, agent_name=agent, model_input=model_input, timestamp=time)
         )
 
     def measure(self, **fields: Any) -> None:

@@ -97,19 +97,19 @@ class Reading:
 
 
 class Losses:
-    """How often each kind of loss happened."""
+    """How often each kind of loss happened. `first_broken` says of the first record left out what is wrong with it."""
 
     def __init__(self) -> None:
         self._events: Counter[tuple[str, str]] = Counter()
         self._stripped: Counter[str] = Counter()
         self._fields: dict[str, set[str]] = {}
         self._broken = 0
-        self._first_broken = ""
+        self.first_broken = ""
 
     def broken(self, message: str) -> None:
         """Counts a record that is left out, as it could not be read; of the first one the message is told."""
         self._broken += 1
-        self._first_broken = self._first_broken or message
+        self.first_broken = self.first_broken or message
 
     def add(self, noun: str, what: str, count: int = 1) -> None:
         """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`."""
@@ -135,7 +135,7 @@ class Losses:
         for noun, names in other._fields.items():
             self._fields.setdefault(noun, set()).update(names)
         self._broken += other._broken
-        self._first_broken = self._first_broken or other._first_broken
+        self.first_broken = self.first_broken or other.first_broken
 
     def warnings(self) -> list[str]:
         """One line per kind, such as `3 records of unknown type kept as custom`."""
@@ -147,7 +147,7 @@ class Losses:
             for (noun, what), count in (*self._events.items(), *stripped.items())
         ]
         if self._broken:
-            first = f"{'the first: ' if self._broken > 1 else ''}{self._first_broken}"
+            first = f"{'the first: ' if self._broken > 1 else ''}{self.first_broken}"
             lines.append(f"{self._broken} record{'s' if self._broken > 1 else ''} left out, {first}")
         return lines
 

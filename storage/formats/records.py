@@ -25,7 +25,8 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 """The longest line that is read; a longer one is a broken record."""
 WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
-_MARK = b"\xef\xbb\xbf"
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark."""
 _HUGE_INTEGER = re.compile(rb"[0-9]{20}")
 
 
@@ -105,6 +106,11 @@ def line(name: str, found: Line) -> Record | Broken:
     return record
 
 
+def is_line(first: Record | Broken) -> bool:
+    """Whether a document whose first line is this consists of lines, and is not one value."""
+    return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
+
+
 def decode(source: bytes | str, place: str) -> object:
     """The value of JSON text. Raises BadInput, naming the place, for anything else; NaN is not JSON.
 
@@ -150,7 +156,7 @@ def _lines(stream: BinaryIO) -> Iterator[Line]:
         if not content:
             return
         if number == 1:
-            content = content.removeprefix(_MARK)
+            content = content.removeprefix(MARK)
         whole = content.endswith(b"\n")
         if not whole and len(content) > MAX_RECORD_BYTES and not _is_list(content):
             _skip_line(stream)
