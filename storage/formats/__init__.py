@@ -12,7 +12,7 @@ from types import ModuleType
 
 from storage import errors
 from storage.events import Event
-from storage.formats import deepseek_harness, jsonl, open_assistant, openai, records, session_yaml, tau_bench
+from storage.formats import open_assistant, openai, records, tau_bench
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
 from storage.formats.records import Broken, Record, Unparsed
 
@@ -20,7 +20,7 @@ __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "r
 
 _BY_NAME: Mapping[str, ModuleType] = {
     module.FORMAT: module
-    for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
+    for module in (tau_bench, open_assistant, openai)
 }
 FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
