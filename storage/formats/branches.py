@@ -6,6 +6,8 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from storage.events import Event
 from storage.formats.dialogue import Dialogue
+from storage.formats.foreign import ForeignSession, Losses
+from storage.formats.naming import OwnIds, label_of_events
 from storage.formats.prefixes import MAX_DEPTH
 
 N = TypeVar("N")
@@ -91,3 +93,25 @@ def _visible(key: str, paths: dict[str, tuple[str | None, int, list[Event]]]) ->
         parts.append(events if end is None else events[: end - at_seq])
         source, end = above, at_seq
     return [event for part in reversed(parts) for event in part]
+
+
+def forks(
+    found: Sequence[Branch[N]], own_id: str | None, node_id: Callable[[N], object], ids: OwnIds, losses: Losses
+) -> list[ForeignSession]:
+    """The sessions of all branches but the first, not counted; ids are made of the first one's id and their node's.
+
+    Further roots stand under the first one.
+    """
+    return [
+        ForeignSession(
+            key=branch.key,
+            label=label_of_events(branch.events),
+            events=branch.events,
+            id=ids.take(f"{own_id}:{id}", losses) if own_id and (id := node_id(branch.first)) else None,
+            parent=branch.source or found[0].key,
+            source=branch.source,
+            at_seq=branch.at_seq,
+            counted=False,
+        )
+        for branch in found[1:]
+    ]

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from storage import errors, text
-from storage.formats.branches import Branch, branches
+from storage.formats.branches import branches, forks
 from storage.formats.dialogue import Dialogue
-from storage.formats.foreign import ForeignSession, Losses, Step, legal_id
-from storage.formats.labels import label_of_events
+from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.formats.naming import OwnIds, label_of_events
 from storage.formats.records import Record, as_list, as_object, as_text, most
 
 FORMAT = "open-assistant"
@@ -42,6 +42,7 @@ class OpenAssistant:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
         self._sessions = 0
+        self._ids = OwnIds()
 
     def add(self, record: Record) -> Sequence[Step]:
         """The sessions of a tree. Raises BadInput, naming the message, for what is none."""
@@ -52,8 +53,16 @@ class OpenAssistant:
         losses = Losses()
         dialogue = Dialogue(str(next(keys)), losses)
         prompt = _message(tree.get("prompt"), f"{record.place} prompt")
-        found = branches(prompt, _replies, lambda _: str(next(keys)), _Writer(dialogue, losses))
-        sessions = [_session(branch, legal_id(tree.get("message_tree_id")), metadata) for branch in found]
+        found = list(branches(prompt, _replies, lambda _: str(next(keys)), _Writer(dialogue, losses)))
+        tree_id = self._ids.take(tree.get("message_tree_id"), losses)
+        session = ForeignSession(
+            key=dialogue.key,
+            label=label_of_events(found[0].events),
+            events=found[0].events,
+            id=tree_id,
+            metadata=metadata,
+        )
+        sessions = [session, *forks(found, tree_id, _message_id, self._ids, losses)]
         self._losses.include(losses)
         self._sessions += len(sessions)
         return sessions
@@ -101,18 +110,5 @@ class _Writer:
         return _Writer(self.dialogue.fork(key), self._losses)
 
 
-def _session(branch: Branch[_Message], tree_id: str | None, metadata: str | None) -> ForeignSession:
-    is_tree = branch.source is None
-    message_id = branch.first.fields.get("message_id")
-    fork_id = legal_id(f"{tree_id}:{message_id}") if tree_id and isinstance(message_id, str) and message_id else None
-    return ForeignSession(
-        key=branch.key,
-        label=label_of_events(branch.events),
-        events=branch.events,
-        id=tree_id if is_tree else fork_id,
-        parent=branch.source,
-        source=branch.source,
-        at_seq=branch.at_seq,
-        metadata=metadata if is_tree else None,
-        counted=is_tree,
-    )
+def _message_id(message: _Message) -> object:
+    return message.fields.get("message_id")

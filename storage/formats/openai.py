@@ -12,7 +12,7 @@ from storage.events import JsonText
 from storage.formats.chat import add_message, is_message
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
-from storage.formats.labels import label_of_events
+from storage.formats.naming import label_of_events
 from storage.formats.records import Record, as_list, most
 
 FORMAT = "openai"
