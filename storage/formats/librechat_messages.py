@@ -36,7 +36,7 @@ _FIELDS = (
 
 
 class Message(NamedTuple):
-    """The message of that number among all, from 0; `holder` is the number of the one whose `children` hold it, else -1."""
+    """The message of that number, from 0; `holder` is the number of the one whose `children` hold it, else -1."""
 
     number: int
     fields: dict[str, Any]
