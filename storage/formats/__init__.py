@@ -95,6 +95,12 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
     raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}")
 
 
+def _steps(source: Feed, found: Iterator[Record | Broken]) -> Iterator[Step]:
+    for record in found:
+        yield from source.add(record)
+    yield from source.end()
+
+
 def read(name: str, content: str, format: str | None = None) -> Reading:
     """All that a document says, at once. Raises BadInput, naming the place, for what is unknown or broken."""
     stream = io.BytesIO(content.encode("utf-8", "surrogatepass"))
@@ -102,7 +108,7 @@ def read(name: str, content: str, format: str | None = None) -> Reading:
     source = feed(name, head, format)
     sessions: dict[str, ForeignSession] = {}
     logs: dict[str, list[Event]] = {}
-    for step in itertools.chain(itertools.chain.from_iterable(map(source.add, found)), source.end()):
+    for step in _steps(source, found):
         match step:
             case ForeignSession():
                 sessions[step.key] = step

@@ -301,8 +301,9 @@ def at(place: str) -> Iterator[None]:
 
 
 def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
-    """Whether more than half of the values fit, so that a few broken records do not hide a format."""
-    return 2 * sum(map(fits, values)) > len(values)
+    """Whether at least half of the values fit, so that a few broken records do not hide a format."""
+    fitting = sum(map(fits, values))
+    return 0 < fitting and len(values) <= 2 * fitting
 
 
 def as_object(value: object, place: str) -> dict[str, Any]:
