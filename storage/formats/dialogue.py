@@ -68,6 +68,12 @@ class Dialogue:
         self._waiting.clear()
         return taken
 
+    def drafts(self) -> list[Event]:
+        """The same, as events alone."""
+        taken = [logged.event for logged in self._waiting]
+        self._waiting.clear()
+        return taken
+
     def add(self, event: Event, replaces: tuple[int, int] | None = None) -> int:
         """Logs an event, in the open turn and step unless it names its own; `replaces` is as in `Logged`."""
         if event.turn_id is None and event.step_id is None and self.turn is not None:

@@ -8,7 +8,7 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -304,6 +304,12 @@ def at(place: str) -> Iterator[None]:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         raise errors.BadInput(f"{place}: {field}: {first['msg']}") from error
+
+
+def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
+    """Whether at least half of the values fit, so that a few broken records do not hide a format."""
+    fitting = sum(map(fits, values))
+    return 0 < fitting and len(values) <= 2 * fitting
 
 
 def as_object(value: object, place: str) -> dict[str, Any]:

@@ -10,6 +10,9 @@ DATA = Path(__file__).parent.parent / "data"
 DEEPSEEK = tuple(sorted(str(path.relative_to(DATA)) for path in DATA.glob("deepseek-harness/*/*.jsonl")))
 TAU_BENCH = "tau-bench/gpt-4o-airline.tasks00-24.json"
 OASST = "oasst/en_100_tree.lines001-060.jsonl"
+CHATGPT_EXPORT = "chat-trees/chatgpt-export.json"
+CHATGPT_TREE = "chat-trees/chatgpt-tree.json"
+LIBRECHAT = "chat-trees/librechat-tree.json"
 ALL = (*DEEPSEEK, TAU_BENCH, OASST)
 
 
@@ -17,9 +20,8 @@ def document(name: str) -> tuple[str, str]:
     return name, (DATA / name).read_bytes().decode()
 
 
-def read_log(*names: str) -> Reading:
-    [reading] = read([document(name) for name in names])
-    return reading
+def read_log(name: str) -> Reading:
+    return read(*document(name))
 
 
 def counts(sessions: Iterable[ForeignSession]) -> Counter[str]:
