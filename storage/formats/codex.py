@@ -178,7 +178,7 @@ class _Reader:
             case "turn_context":
                 data = text.to_json(payload, place)
                 model = {name: payload[name] for name in ("model", "effort") if isinstance(payload.get(name), str)}
-                self._log.model_input = text.to_json(model, place) if model else None
+                self._log.model = model
                 self._log.dialogue.custom(kind, data, time=time)
             case _:
                 self._losses.add("record", "of another type kept as custom")
@@ -219,7 +219,7 @@ class _Reader:
         if info is not None:
             last, total = codex_items.tokens(info)
             usage = info.get("last_token_usage") if isinstance(info, dict) else None
-            self._log.count(last, total, text.to_json({"usage": usage}, place), time)
+            self._log.count(last, total, text.to_json({**self._log.model, "usage": usage}, place), time)
         self._losses.fields("token_count", payload, ("type", "info"))
 
     def _compacted(self, payload: dict[str, Any], time: int | None, place: str) -> None:

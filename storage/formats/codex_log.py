@@ -32,7 +32,7 @@ class Rollout:
         self.label: str | None = None
         self.counts = True
         self.time: int | None = None
-        self.model_input: JsonText | None = None
+        self.model: dict[str, str] = {}
         self.error: str | None = None
         self._losses = losses
         self._agent = agent
@@ -98,7 +98,7 @@ class Rollout:
         self._end_turn(time, error or self.error)
         return True
 
-    def count(self, tokens: float | None, total: float | None, usage: JsonText, time: int | None) -> None:
+    def count(self, tokens: float | None, total: float | None, output: JsonText, time: int | None) -> None:
         """The tokens of a response, which is over with it; told again (the same total) they count once."""
         if total is not None and total == self._total:
             return
@@ -108,7 +108,7 @@ class Rollout:
             return
         if tokens is not None:
             self._counted = (self._counted or 0) + tokens
-        self.dialogue.measure(token_count=self._counted, model_output=usage)
+        self.dialogue.measure(token_count=self._counted, model_output=output)
         self._complete = self._is_counted = True
         if not self.dialogue.awaits:
             self.dialogue.end_step(time=time)
@@ -144,7 +144,7 @@ class Rollout:
             return
         first = self._asked[-min(turns, len(self._asked))]
         reason = f"the last {turns} turns were rolled back"
-        self.dialogue.add(SurfaceHide(from_seq=first, to_seq=self.dialogue.head - 1, reason=reason, timestamp=time))
+        self.dialogue.add(SurfaceHide(from_seq=first, to_seq=self.dialogue.head, reason=reason, timestamp=time))
         while self._asked and self._asked[-1] >= first:
             self._asked.pop()
         self._texts = [seq for seq in self._texts if seq < first]
@@ -198,7 +198,9 @@ class Rollout:
             self._turn = None
         if self.dialogue.step is None or self._complete:
             self.dialogue.end_step(time=self.time)
-            self.dialogue.start_step(agent=self._agent, model_input=self.model_input, time=time)
+            self.dialogue.start_step(agent=self._agent, time=time)
+            if self.model:
+                self.dialogue.measure(model_output=text.to_json(self.model, "model"))
             self._complete = self._is_counted = self._called = self._answered = False
             self._counted = None
             self._thoughts = []

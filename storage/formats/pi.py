@@ -59,18 +59,26 @@ class _Reader:
 
     def add(self, record: Record) -> Sequence[Step]:
         """The steps of a header or an entry."""
-        value = as_object(record.value, record.place)
-        kind = as_text(value.get("type"), f"{record.place}: type")
-        if kind == "session":
-            self._header(value, record.place)
-        else:
-            self._entry(kind, value, record.place)
+        try:
+            self._add(record.value, record.place)
+        except errors.BadInput:
+            if self._line is not None:  # an index that names an entry counts this one too
+                self._firsts.append(self._line.dialogue.head)
+            raise
         told, self._told = self._told, []
         return told
 
     def end(self) -> Sequence[Step]:
         """Nothing is held back."""
         return ()
+
+    def _add(self, record: object, place: str) -> None:
+        value = as_object(record, place)
+        kind = as_text(value.get("type"), f"{place}: type")
+        if kind == "session":
+            self._header(value, place)
+        else:
+            self._entry(kind, value, place)
 
     def _header(self, header: Mapping[str, Any], place: str) -> None:
         facts = {name: value for name, value in header.items() if name not in ("type", "id")}
@@ -96,12 +104,7 @@ class _Reader:
         self._firsts = array("q", [0])
 
     def _entry(self, kind: str, value: dict[str, Any], place: str) -> None:
-        try:
-            act = self._read(kind, value, place)
-        except errors.BadInput:
-            if self._line is not None:  # an index that names an entry counts this one too
-                self._firsts.append(self._line.dialogue.head)
-            raise
+        act = self._read(kind, value, place)
         if self._line is None:
             self._start(None, value, None, None)
         id = value.get("id")
@@ -215,7 +218,7 @@ class _Reader:
             line.compactions.append((line.dialogue.head, kept))
             line.dialogue.add(message, replaced if replaced[1] >= 0 else None)
             if kept_before < kept <= last:
-                line.dialogue.add(SurfaceHide(from_seq=kept_before, to_seq=kept - 1, reason="compaction"))
+                line.dialogue.add(SurfaceHide(from_seq=kept_before, to_seq=kept, reason="compaction"))
 
         return act
 

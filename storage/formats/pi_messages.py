@@ -10,7 +10,7 @@ from storage.formats.dialogue import Dialogue, Mark, label_of
 from storage.formats.foreign import Losses
 from storage.formats.records import measure
 
-_ASSISTANT = ("role", "content", "api", "provider", "model", "timestamp")
+_ASSISTANT = ("role", "content", "timestamp")
 _TOKENS = ("input", "output", "cacheRead", "cacheWrite")
 _BROKEN_OFF = ("aborted", "error")
 
@@ -104,8 +104,6 @@ def assistant(message: dict[str, Any], place: str, written: int | None, losses: 
     parts = _parts(message.get("content"), f"{place}.content", losses)
     calls = [(part.get("id"), part["name"], text.to_json(part.get("arguments"), place)) for part in parts.calls]
     begun = _begun(message, written, losses)
-    model = {name: message[name] for name in ("api", "provider", "model") if name in message}
-    model_input = text.to_json(model, place) if model else None
     output = {name: value for name, value in message.items() if name not in _ASSISTANT}
     model_output = text.to_json(output, place) if output else None
     stop, why = message.get("stopReason"), message.get("errorMessage")
@@ -114,7 +112,7 @@ def assistant(message: dict[str, Any], place: str, written: int | None, losses: 
     def act(line: Line) -> None:
         dialogue = line.dialogue
         dialogue.end_step(time=line.time)
-        dialogue.start_step(model_input=model_input, time=begun)
+        dialogue.start_step(time=begun)
         dialogue.measure(token_count=_tokens(message.get("usage")), model_output=model_output)
         dialogue.assistant(
             parts.content,
