@@ -198,7 +198,7 @@ def _told_duration(output: str, place: str) -> float | None:
             return _lasted(decode(output, place))
         except errors.BadInput:
             return None
-    head, _, _ = output[:_HEADER].partition("\nOutput:")
+    head, _, _ = f"\n{output[:_HEADER]}".partition("\nOutput:")
     found = _WALL_TIME.search(head)
     return _milliseconds(float(found[1])) if found else None
 
