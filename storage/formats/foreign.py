@@ -1,5 +1,6 @@
 """What a reader of logs hands over: sessions, their events and their places, and what was lost on the way."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -155,6 +156,12 @@ class Losses:
 def legal_id(value: object) -> str | None:
     """The id where a session can have it here, else None."""
     return value if isinstance(value, str) and text.SESSION_ID.match(value) else None
+
+
+def made_id(format: str, *facts: object) -> str:
+    """An id for what has none that is legal here, the same for the same facts."""
+    digest = hashlib.sha256(text.to_json(facts, format).encode()).hexdigest()
+    return f"{format}:{digest[:32]}"
 
 
 def ordered(sessions: Iterable[ForeignSession]) -> list[ForeignSession]:

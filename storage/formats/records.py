@@ -333,6 +333,13 @@ def as_text(value: object, place: str) -> str:
     return value
 
 
+def measure(value: object) -> float | None:
+    """The value where it is a number that a log can hold as a measure (finite, not negative), else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
+        return None
+    return value
+
+
 def shape(value: object) -> str:
     """What a JSON value looks like, for a message."""
     match value:
