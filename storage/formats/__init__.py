@@ -12,7 +12,16 @@ from types import ModuleType
 
 from storage import errors
 from storage.events import Event
-from storage.formats import deepseek_harness, jsonl, open_assistant, openai, records, session_yaml, tau_bench
+from storage.formats import (
+    claude_code,
+    deepseek_harness,
+    jsonl,
+    open_assistant,
+    openai,
+    records,
+    session_yaml,
+    tau_bench,
+)
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
 from storage.formats.records import Broken, Record, Unparsed
 
@@ -20,7 +29,7 @@ __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "r
 
 _BY_NAME: Mapping[str, ModuleType] = {
     module.FORMAT: module
-    for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
+    for module in (jsonl, deepseek_harness, claude_code, tau_bench, open_assistant, openai, session_yaml)
 }
 FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
@@ -93,9 +102,7 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
         raise errors.BadInput(f"{first.place}: {first.why} (known formats: {known})")
     if isinstance(first.value, Unparsed):
         raise errors.BadInput(f"{first.place}: {first.value.why} (known formats: {known})")
-    raise errors.BadInput(
-        f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}"
-    )
+    raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}")
 
 
 def read(name: str, content: str, format: str | None = None) -> Reading:
