@@ -12,7 +12,7 @@ from types import ModuleType
 
 from storage import errors
 from storage.events import Event
-from storage.formats import chatgpt, codex, librechat, open_assistant, openai, pi, records, tau_bench
+from storage.formats import chatgpt, claude_code, codex, librechat, open_assistant, openai, pi, records, tau_bench
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
 from storage.formats.records import Broken, Record, Unparsed
 
@@ -21,6 +21,7 @@ __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "r
 _BY_NAME: Mapping[str, ModuleType] = {
     module.FORMAT: module
     for module in (
+        claude_code,
         codex,
         pi,
         tau_bench,
