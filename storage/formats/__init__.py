@@ -12,7 +12,19 @@ from types import ModuleType
 
 from storage import errors
 from storage.events import Event
-from storage.formats import chatgpt, claude_code, codex, librechat, open_assistant, openai, pi, records, tau_bench
+from storage.formats import (
+    chatgpt,
+    claude_code,
+    codex,
+    librechat,
+    open_assistant,
+    openai,
+    openhands,
+    pi,
+    records,
+    swe_agent,
+    tau_bench,
+)
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
 from storage.formats.records import Broken, Record, Unparsed
 
@@ -24,6 +36,8 @@ _BY_NAME: Mapping[str, ModuleType] = {
         claude_code,
         codex,
         pi,
+        openhands,
+        swe_agent,
         tau_bench,
         open_assistant,
         chatgpt,
