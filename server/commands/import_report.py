@@ -23,6 +23,9 @@ COLUMNS = {
 ROWS_BY_FILE = 20
 """Up to so many files, each has a row; more are summed by format."""
 
+WIDTH = 200
+"""Characters of a line where there is no terminal."""
+
 
 class Outcome(NamedTuple):
     """What came of a file."""
@@ -65,6 +68,8 @@ class Report:
             print_json(self._document())
             return
         console = Console()
+        if not console.is_terminal:
+            console.width = WIDTH
         if self.outcomes:
             console.print(self._table())
         if any(outcome.warnings() for outcome in self.outcomes):

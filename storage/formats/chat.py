@@ -122,6 +122,12 @@ def parsed(message: dict[str, Any], place: str) -> ChatMessage:
     return said._replace(thoughts=thoughts, calls=_calls(message, place), name=message.get("name"))
 
 
+def content_of(content: object, place: str) -> tuple[str, JsonText | None]:
+    """The text of a content, and its parts where some are other than plain text. Raises BadInput."""
+    said = _content({"content": content}, place)
+    return said.content, said.blocks
+
+
 def _calls(message: dict[str, Any], place: str) -> list[Call]:
     given = as_list(message.get("tool_calls") or [], f"{place}.tool_calls")
     calls = [_call(call, f"{place}.tool_calls[{index}]") for index, call in enumerate(given)]

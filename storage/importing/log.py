@@ -190,13 +190,13 @@ class ImportedLog:
 
 
 def _matches(draft: Event, stored: dict[str, Any], *, resolved: bool) -> bool:
-    """Turn and step, which a log fills in, need to be the same only where the draft names them."""
+    """Turn, step and time, which a log fills in, need to be the same only where the draft names them."""
     given = events.dump(draft)
     there = dict(stored)
     if resolved:
         given.pop("surfaceOp", None)
         there.pop("surfaceOp", None)
-    for name in ("turnId", "stepId"):
+    for name in ("turnId", "stepId", "timestamp"):
         if name not in given:
             there.pop(name, None)
     return given == there
