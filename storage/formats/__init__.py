@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 
-from storage import errors
+from storage import errors, text
 from storage.events import Event
 from storage.formats import deepseek_harness, jsonl, open_assistant, openai, records, session_yaml, tau_bench
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
@@ -19,8 +19,7 @@ from storage.formats.records import Broken, Record, Unparsed
 __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "read"]
 
 _BY_NAME: Mapping[str, ModuleType] = {
-    module.FORMAT: module
-    for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
+    module.FORMAT: module for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
 }
 FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
@@ -47,7 +46,10 @@ class Feed:
                 raise record.error()
             if record.repaired:
                 self.losses.add("record", "held bytes that are not UTF-8, now U+FFFD")
-            return self._reader.add(record)
+            try:
+                return self._reader.add(record)
+            except RecursionError as error:
+                raise errors.BadInput(f"{record.place}: nested deeper than {text.MAX_NESTING} levels") from error
         except errors.BadInput as error:
             if not self._lenient:
                 raise
@@ -93,9 +95,7 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
         raise errors.BadInput(f"{first.place}: {first.why} (known formats: {known})")
     if isinstance(first.value, Unparsed):
         raise errors.BadInput(f"{first.place}: {first.value.why} (known formats: {known})")
-    raise errors.BadInput(
-        f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}"
-    )
+    raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}")
 
 
 def read(name: str, content: str, format: str | None = None) -> Reading:
@@ -114,5 +114,8 @@ def read(name: str, content: str, format: str | None = None) -> Reading:
                 logs[step.key].append(step.event)
             case Renamed():
                 sessions[step.key] = replace(sessions[step.key], label=step.label)
-    complete = ordered(replace(session, events=logs[key]) for key, session in sessions.items())
+    complete = ordered(
+        replace(session, events=logs[key], refs=tuple(target for target in session.refs if target in sessions))
+        for key, session in sessions.items()
+    )
     return Reading(source.format, complete, source.losses.warnings())

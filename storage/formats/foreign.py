@@ -17,7 +17,8 @@ class ForeignSession:
 
     `events` are drafts without seq, as far as they are known when the session is handed over: the log from its start,
     or from `at_seq` on where the session is a fork of `source`; None as `at_seq`: it comes from `source` without
-    sharing events. `refs` are keys too, of sessions before or after this one.
+    sharing events. `refs` are keys too, of sessions before or after this one;
+    one that never comes is no reference, and counted by the reader.
 
     `id` is the source's own where it is legal here; a session without one must have all its `events`. Of sessions that
     other files may hold, `parent_id` is the one to stand under, and `repeats` the one whose first events this log
@@ -105,6 +106,11 @@ class Losses:
         self._fields: dict[str, set[str]] = {}
         self._broken = 0
         self._first_broken = ""
+
+    @property
+    def left_out(self) -> int:
+        """How many records were left out so far. A reader that is strict never sees one."""
+        return self._broken
 
     def broken(self, message: str) -> None:
         """Counts a record that is left out, as it could not be read; of the first one the message is told."""
