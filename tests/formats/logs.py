@@ -17,9 +17,8 @@ def document(name: str) -> tuple[str, str]:
     return name, (DATA / name).read_bytes().decode()
 
 
-def read_log(*names: str) -> Reading:
-    [reading] = read([document(name) for name in names])
-    return reading
+def read_log(name: str) -> Reading:
+    return read(*document(name))
 
 
 def counts(sessions: Iterable[ForeignSession]) -> Counter[str]:
