@@ -12,14 +12,40 @@ from types import ModuleType
 
 from storage import errors, text
 from storage.events import Event
-from storage.formats import deepseek_harness, jsonl, open_assistant, openai, records, session_yaml, tau_bench
+from storage.formats import (
+    chatgpt,
+    claude_code,
+    codex,
+    deepseek_harness,
+    jsonl,
+    librechat,
+    open_assistant,
+    openai,
+    pi,
+    records,
+    session_yaml,
+    tau_bench,
+)
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
 from storage.formats.records import Broken, Record, Unparsed
 
 __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "read"]
 
 _BY_NAME: Mapping[str, ModuleType] = {
-    module.FORMAT: module for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
+    module.FORMAT: module
+    for module in (
+        jsonl,
+        deepseek_harness,
+        claude_code,
+        codex,
+        pi,
+        tau_bench,
+        open_assistant,
+        chatgpt,
+        librechat,
+        openai,
+        session_yaml,
+    )
 }
 FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
@@ -98,6 +124,12 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
     raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}")
 
 
+def _steps(source: Feed, found: Iterator[Record | Broken]) -> Iterator[Step]:
+    for record in found:
+        yield from source.add(record)
+    yield from source.end()
+
+
 def read(name: str, content: str, format: str | None = None) -> Reading:
     """All that a document says, at once. Raises BadInput, naming the place, for what is unknown or broken."""
     stream = io.BytesIO(content.encode("utf-8", "surrogatepass"))
@@ -105,7 +137,7 @@ def read(name: str, content: str, format: str | None = None) -> Reading:
     source = feed(name, head, format)
     sessions: dict[str, ForeignSession] = {}
     logs: dict[str, list[Event]] = {}
-    for step in itertools.chain(itertools.chain.from_iterable(map(source.add, found)), source.end()):
+    for step in _steps(source, found):
         match step:
             case ForeignSession():
                 sessions[step.key] = step
@@ -114,8 +146,5 @@ def read(name: str, content: str, format: str | None = None) -> Reading:
                 logs[step.key].append(step.event)
             case Renamed():
                 sessions[step.key] = replace(sessions[step.key], label=step.label)
-    complete = ordered(
-        replace(session, events=logs[key], refs=tuple(target for target in session.refs if target in sessions))
-        for key, session in sessions.items()
-    )
+    complete = ordered(replace(session, events=logs[key]) for key, session in sessions.items())
     return Reading(source.format, complete, source.losses.warnings())

@@ -70,7 +70,7 @@ class Log:
         known = {"type", "data", "time", *(("surfaceOp", "sourceEventSeqs") if kind in _SURFACING else ())}
         self._losses.fields("line", record, known)
         if record.get("time") not in (None, 0) and _time(record) is None:
-            self._losses.add("record", "lost its time, which is none")
+            self._losses.add("record", "lost what stands for its time")
         holes, self._left_out = self._losses.left_out - self._left_out, self._losses.left_out
         steps: list[Step] = [Logged(self._key, event, _replaced(event)) for event in (*[_HOLE] * holes, *events)]
         match record:

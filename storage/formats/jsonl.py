@@ -5,7 +5,6 @@ source is an earlier section of the same file. JSON fields are embedded as JSON;
 for absence elsewhere.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
@@ -98,7 +97,7 @@ def fits(values: Sequence[object]) -> bool:
 
 
 def reader(name: str, losses: Losses) -> Reader:
-    """Reads the sections of a file. A parent or source that does not stand before its section is lost.
+    """Reads the sections of a file. A source that does not stand before its section is lost.
 
     BadInput is raised for a missing, broken or repeated header, with all that follows up to the next header; for an
     unknown version or type of event, a hole or repeat of seq, a field that breaks its rule, and a section whose source
@@ -111,7 +110,6 @@ class _Reader:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
         self._heads: dict[str, int] = {}
-        self._refs: Counter[str] = Counter()
         self._current: str | None = None
         self._left_out = 0
 
@@ -128,8 +126,6 @@ class _Reader:
         return self._logged(self._current, fields, record.place)
 
     def end(self) -> Sequence[Step]:
-        if lost := sum(count for target, count in self._refs.items() if target not in self._heads):
-            self._losses.add("reference", "lost its end, which is not in the file", lost)
         return ()
 
     def _logged(self, key: str, fields: dict[str, Any], place: str) -> Sequence[Step]:
@@ -153,16 +149,12 @@ class _Reader:
             source = None
         elif source is None and header.source_session_id is not None:
             self._losses.add("session", "lost its source, which is not in the file before it")
-        parent = header.parent_id if header.parent_id in self._heads else None
-        if header.parent_id != parent:
-            self._losses.add("session", "lost its parent, which is not in the file before it")
         self._heads[header.id] = header.first_seq
-        self._refs.update(header.refs or ())
         return ForeignSession(
             key=header.id,
             label=header.label,
             id=header.id,
-            parent=parent,
+            parent=header.parent_id,
             source=source,
             at_seq=header.first_seq if source is None else header.fork_seq,
             workflow_mode=header.workflow_mode,

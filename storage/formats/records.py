@@ -9,7 +9,7 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -25,7 +25,8 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 """The longest record that is read; a longer one is broken."""
 WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
-_MARK = b"\xef\xbb\xbf"
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark."""
 _HUGE_INTEGER = re.compile(rb"[0-9]{20}")
 
 
@@ -63,7 +64,7 @@ class Unparsed(NamedTuple):
 def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
     """The records of a document; a byte order mark, CRLF and blank lines are fine.
 
-    Raises BadInput for an empty document.
+    Raises BadInput for a document without records.
     """
     lines = _lines(stream)
     first = next(lines, None)
@@ -99,9 +100,14 @@ def line(name: str, found: Line) -> Record | Broken:
     if len(found.content) > MAX_RECORD_BYTES:
         return Broken(place, _too_long())
     record = _record(place, found.content)
-    if isinstance(record, Broken) and not found.whole:
+    if isinstance(record, Broken) and not found.whole and found.content.rstrip()[-1:] not in (b"]", b"}"):
         return Broken(place, f"the last line is cut off: {record.why}")
     return record
+
+
+def is_line(first: Record | Broken) -> bool:
+    """Whether a document whose first line is this consists of lines, and is not one value."""
+    return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
 
 
 def decode(source: bytes | str, place: str) -> object:
@@ -153,7 +159,7 @@ def _lines(stream: BinaryIO, first: int = 1) -> Iterator[Line]:
         if not content:
             return
         if number == 1:
-            content = content.removeprefix(_MARK)
+            content = content.removeprefix(MARK)
         whole = content.endswith(b"\n")
         if content.strip():
             yield Line(number, content, whole)
@@ -222,6 +228,8 @@ def _unparsed(name: str, content: bytes, why: str) -> Record | Broken:
 def _document(name: str, record: Record) -> Iterator[Record]:
     """The records of a document that was decoded at once."""
     value = record.value
+    if value == []:
+        raise errors.BadInput(f"{name}: the document is an empty list")
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield record._replace(place=f"{name} [{index}]", value=item)
@@ -308,6 +316,12 @@ def at(place: str) -> Iterator[None]:
         raise errors.BadInput(f"{place}: {field}: {first['msg']}") from error
 
 
+def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
+    """Whether at least half of the values fit, so that a few broken records do not hide a format."""
+    fitting = sum(map(fits, values))
+    return fitting > 0 and len(values) <= 2 * fitting
+
+
 def as_object(value: object, place: str) -> dict[str, Any]:
     """The value, which must be a JSON object. Raises BadInput."""
     if not isinstance(value, dict):
@@ -326,6 +340,13 @@ def as_text(value: object, place: str) -> str:
     """The value, which must be a JSON string. Raises BadInput."""
     if not isinstance(value, str):
         raise errors.BadInput(f"{place}: must be a string, is {shape(value)}")
+    return value
+
+
+def measure(value: object) -> float | None:
+    """The value where it is a number that a log can hold as a measure (finite, not negative), else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
+        return None
     return value
 
 
