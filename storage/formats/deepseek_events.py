@@ -132,7 +132,7 @@ class Log:
         self._strip("user/message", data, {"content", "role", "turn", "step"})
         return UserMessage(
             content=_joined(blocks, "text", place),
-            blocks=_unless(blocks, {"text"}, place),
+            blocks=_unless(blocks, ["text"], place),
             **self._placed(record, data),
             **_surfacing(record, place),
         )
@@ -144,7 +144,7 @@ class Log:
         event = AssistantMessage(
             content=_joined(blocks, "text", place),
             reasoning=_joined(blocks, "reasoning", place) or None,
-            blocks=_unless(blocks, {"text", "reasoning", "tool-call"}, place),
+            blocks=_unless(blocks, ["text", "reasoning", "tool-call"], place),
             **self._placed(record, data),
             **_surfacing(record, place),
         )
@@ -197,7 +197,7 @@ class Log:
             call_id=next((found for found in map(_call_id, ids) if found), ""),
             result=None if failed else text.to_json(content, place),
             error=content if failed else None,
-            blocks=_unless(blocks, {"text"}, place),
+            blocks=_unless(blocks, ["text"], place),
             **self._placed(record, data, late=True),
             **_surfacing(record, place),
         )
@@ -247,7 +247,7 @@ def _joined(blocks: list[dict[str, Any]], kind: str, place: str) -> str:
     return "".join(as_text(block.get("text"), f"{place}: text") for block in blocks if block.get("type") == kind)
 
 
-def _unless(blocks: list[dict[str, Any]], kinds: AbstractSet[str], place: str) -> str | None:
+def _unless(blocks: list[dict[str, Any]], kinds: list[str], place: str) -> str | None:
     """The blocks as JSON, unless all are of these kinds, whose place is elsewhere."""
     return None if all(block.get("type") in kinds for block in blocks) else text.to_json(blocks, place)
 

@@ -27,7 +27,7 @@ WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
 MARK = b"\xef\xbb\xbf"
 """The byte order mark."""
-_HUGE_INTEGER = re.compile(rb"[0-9]{20}")
+_HUGE_INTEGER = re.compile(rb"[0-9]{20}|-[0-9]{19}")
 
 
 class Record(NamedTuple):

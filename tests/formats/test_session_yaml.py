@@ -125,7 +125,7 @@ def test_other_documents_are_no_files_of_sessions() -> None:
         '{"entries": 5, "more": 1}',
         "- entries: 5",
     ):
-        with pytest.raises(errors.BadInput, match="known formats"):
+        with pytest.raises(errors.BadInput, match="known format"):
             read_any("x", content)
 
 
