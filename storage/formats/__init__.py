@@ -21,9 +21,11 @@ from storage.formats import (
     librechat,
     open_assistant,
     openai,
+    openhands,
     pi,
     records,
     session_yaml,
+    swe_agent,
     tau_bench,
 )
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
@@ -39,6 +41,8 @@ _BY_NAME: Mapping[str, ModuleType] = {
         claude_code,
         codex,
         pi,
+        openhands,
+        swe_agent,
         tau_bench,
         open_assistant,
         chatgpt,

@@ -1,0 +1,54 @@
+"""What a log tells beside its messages: a session's metadata and measures, as far as they can be stored."""
+
+import math
+from collections.abc import Mapping
+
+from storage import errors, text
+from storage.events import JsonText
+from storage.formats.foreign import Losses
+
+MAX_BYTES = 1024 * 1024
+"""What the metadata of a session can take."""
+
+
+def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonText | None:
+    """The fields that say something, in their order, as far as 1 MiB holds them; the others are counted."""
+    kept: list[str] = []
+    left = MAX_BYTES - len("{}")
+    for name, value in given.items():
+        if value in (None, "", [], {}):
+            continue
+        try:
+            field = f"{text.to_json(name, place)}:{text.to_json(value, place)}"
+        except errors.BadInput:
+            losses.add("session", f"lost metadata that cannot be stored: {text.clean(name)[:80]}")
+            continue
+        size = len(field.encode()) + len(",")
+        if size > left:
+            losses.add("session", f"lost metadata beyond 1 MiB: {text.clean(name)[:80]}")
+            continue
+        left -= size
+        kept.append(field)
+    return f"{{{','.join(kept)}}}" if kept else None
+
+
+def amount(value: object, factor: int = 1) -> float | None:
+    """A measure, times the factor, or None for what is none: it is finite and not below 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        scaled = float(value * factor)
+    except OverflowError:
+        return None
+    return scaled if math.isfinite(scaled) and scaled >= 0 else None
+
+
+def total(*values: object) -> float | None:
+    """The sum of the measures that are there, None if none is."""
+    found = [measured for value in values if (measured := amount(value)) is not None]
+    return amount(sum(found)) if found else None
+
+
+def whole(value: float | None) -> float | None:
+    """Milliseconds rounded to three digits, below which a sum of floats holds noise."""
+    return None if value is None else round(value, 3)
