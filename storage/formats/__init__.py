@@ -10,18 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 
-from storage import errors
+from storage import errors, text
 from storage.events import Event
 from storage.formats import (
     chatgpt,
     claude_code,
     codex,
+    deepseek_harness,
+    jsonl,
     librechat,
     open_assistant,
     openai,
     openhands,
     pi,
     records,
+    session_yaml,
     swe_agent,
     tau_bench,
 )
@@ -33,6 +36,8 @@ __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "r
 _BY_NAME: Mapping[str, ModuleType] = {
     module.FORMAT: module
     for module in (
+        jsonl,
+        deepseek_harness,
         claude_code,
         codex,
         pi,
@@ -43,6 +48,7 @@ _BY_NAME: Mapping[str, ModuleType] = {
         chatgpt,
         librechat,
         openai,
+        session_yaml,
     )
 }
 FORMATS = tuple(_BY_NAME)
@@ -70,7 +76,10 @@ class Feed:
                 raise record.error()
             if record.repaired:
                 self.losses.add("record", "held bytes that are not UTF-8, now U+FFFD")
-            return self._reader.add(record)
+            try:
+                return self._reader.add(record)
+            except RecursionError as error:
+                raise errors.BadInput(f"{record.place}: nested deeper than {text.MAX_NESTING} levels") from error
         except errors.BadInput as error:
             if not self._lenient:
                 raise

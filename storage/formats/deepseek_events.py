@@ -1,4 +1,4 @@
-"""One event per record of a DeepSeek Harness log, with the turns and steps that the log has open."""
+"""The events of a DeepSeek Harness log's records, with the turns and steps that the log has open."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -15,13 +15,17 @@ from storage.events import (
     StepEnd,
     StepStart,
     SurfaceOp,
+    SurfaceOpKind,
+    Surfacing,
     ToolCall,
     ToolResult,
     TurnEnd,
     TurnStart,
     UserMessage,
 )
-from storage.formats.foreign import Losses
+from storage.formats import times
+from storage.formats.dialogue import MAX_IDENTIFIER
+from storage.formats.foreign import Logged, Losses, Renamed, Step
 from storage.formats.records import as_list, as_object, as_text, at
 
 _PACKED = {
@@ -38,42 +42,41 @@ _BOUNDS = frozenset({"turn/start", "turn/end", "step/start", "step/end"})
 _SURFACING = frozenset({"user/message", "assistant/message", "tool/result"})
 
 
+_HOLE = CustomEvent(name="record/left-out", data="{}")
+
+
 class Log:
-    """A header and the events of its records, `events[n]` being seq n. `place` is the header's.
+    """Makes the events of the session `key` of its records, and keeps the turns and steps that they open."""
 
-    What the first `seed` events lost is counted apart, in `seed_losses`.
-    """
-
-    def __init__(self, key: str, place: str, header: Mapping[str, Any]) -> None:
-        seed = header.get("seedLength", 0)
-        if type(seed) is not int or seed < 0:
-            raise errors.BadInput(f"{place}: seedLength: {seed!r} is not a count of events")
-        self.key = key
-        self.place = place
-        self.header = header
-        self.seed = seed
-        self.title: str | None = None
-        self.events: list[Event] = []
-        self.losses = Losses()
-        self.seed_losses = Losses()
+    def __init__(self, key: str, losses: Losses) -> None:
+        self._key = key
+        self._losses = losses
+        self._left_out = losses.left_out
         self._open: dict[str, set[str]] = {}
         self._started: dict[str, set[str]] = {}
         self._tokens: dict[tuple[str, str], float] = {}
 
-    def add(self, record: dict[str, Any], place: str) -> None:
-        """Appends the event of a record, or the events of a packed one. Raises BadInput, naming the place."""
+    def add(self, record: dict[str, Any], place: str) -> list[Step]:
+        """The event of a record, or the events of a packed one, after one for each that was left out before.
+
+        Raises BadInput, naming the place.
+        """
         kind = as_text(record.get("type"), f"{place}: type")
-        known = {"type", "data", "time", *(("surfaceOp", "sourceEventSeqs") if kind in _SURFACING else ())}
-        self._now.fields("line", record, known)
         with at(place):
             if kind in _PACKED:
-                self.events += self._packed(kind, record, place)
+                events: list[Event] = [*self._packed(kind, record, place)]
             else:
-                self.events.append(self._known(kind, record, place) or self._custom(kind, record, place))
-
-    @property
-    def _now(self) -> Losses:
-        return self.seed_losses if len(self.events) < self.seed else self.losses
+                events = [self._known(kind, record, place) or self._custom(kind, record, place)]
+        known = {"type", "data", "time", *(("surfaceOp", "sourceEventSeqs") if kind in _SURFACING else ())}
+        self._losses.fields("line", record, known)
+        if record.get("time") not in (None, 0) and _time(record) is None:
+            self._losses.add("record", "lost what stands for its time")
+        holes, self._left_out = self._losses.left_out - self._left_out, self._losses.left_out
+        steps: list[Step] = [Logged(self._key, event, _replaced(event)) for event in (*[_HOLE] * holes, *events)]
+        match record:
+            case {"type": "session/title", "data": {"title": str(title)}} if title.strip():
+                steps.append(Renamed(self._key, text.clean(title)))
+        return steps
 
     def _known(self, kind: str, record: dict[str, Any], place: str) -> Event | None:
         event: Event | None = None
@@ -94,10 +97,8 @@ class Log:
 
     def _custom(self, kind: str, record: dict[str, Any], place: str) -> Event:
         data = {} if record.get("data") is None else record["data"]
-        if kind == "session/title" and isinstance(data, dict) and isinstance(data.get("title"), str):
-            self.title = data["title"]
         what = "a turn or step out of order" if kind in _BOUNDS else "another type"
-        self._now.add("record", f"of {what} kept as custom")
+        self._losses.add("record", f"of {what} kept as custom")
         names = self._names(data) if isinstance(data, dict) else {}
         return CustomEvent(name=kind, data=text.to_json(data, f"{place}: data"), timestamp=_time(record), **names)
 
@@ -121,7 +122,7 @@ class Log:
                 return StepStart(turn_id=turn, step_id=step, timestamp=time)
             case "step/end" if step in self._open[turn]:
                 self._open[turn].remove(step)
-                tokens = self._tokens.get((turn, step))
+                tokens = self._tokens.pop((turn, step), None)
                 return StepEnd(turn_id=turn, step_id=step, token_count=tokens, timestamp=time)
         return None
 
@@ -131,7 +132,7 @@ class Log:
         self._strip("user/message", data, {"content", "role", "turn", "step"})
         return UserMessage(
             content=_joined(blocks, "text", place),
-            blocks=_unless(blocks, {"text"}, place),
+            blocks=_unless(blocks, ["text"], place),
             **self._placed(record, data),
             **_surfacing(record, place),
         )
@@ -140,27 +141,25 @@ class Log:
         data = _data(record, place)
         message = as_object(data.get("message"), f"{place}: data.message")
         blocks = _blocks(message.get("content"), f"{place}: data.message.content")
-        placed = self._placed(record, data)
-        usage = data.get("usage")
-        if isinstance(usage, dict):
-            tokens = [count for count in (usage.get("inputTokens"), usage.get("outputTokens")) if type(count) is int]
-            if tokens and "step_id" in placed:
-                step = placed["turn_id"], placed["step_id"]
-                self._tokens[step] = self._tokens.get(step, 0) + sum(tokens)
-        self._strip("assistant/message", data | message, {"turn", "step", "message", "usage", "role", "content"})
-        return AssistantMessage(
+        event = AssistantMessage(
             content=_joined(blocks, "text", place),
             reasoning=_joined(blocks, "reasoning", place) or None,
-            blocks=_unless(blocks, {"text", "reasoning", "tool-call"}, place),
-            **placed,
+            blocks=_unless(blocks, ["text", "reasoning", "tool-call"], place),
+            **self._placed(record, data),
             **_surfacing(record, place),
         )
+        tokens = _tokens(data.get("usage"))
+        if tokens and event.turn_id and event.step_id in self._open.get(event.turn_id, ()):
+            step = event.turn_id, event.step_id or ""
+            self._tokens[step] = self._tokens.get(step, 0) + sum(tokens)
+        self._strip("assistant/message", data | message, {"turn", "step", "message", "usage", "role", "content"})
+        return event
 
     def _chunk(self, record: dict[str, Any], place: str) -> Event | None:
         data = _data(record, place)
         chunk = as_object(data.get("chunk"), f"{place}: data.chunk")
         field, kind = _DELTAS.get(str(chunk.get("type")), ("", ChunkKind.TEXT))
-        if not isinstance(chunk.get(field), str):
+        if not field or not isinstance(chunk.get(field), str):
             return None
         self._strip("assistant/chunk", data | chunk, {"turn", "step", "chunk", "type", field})
         return AssistantChunk(delta=chunk[field], kind=kind, **self._placed(record, data))
@@ -198,7 +197,7 @@ class Log:
             call_id=next((found for found in map(_call_id, ids) if found), ""),
             result=None if failed else text.to_json(content, place),
             error=content if failed else None,
-            blocks=_unless(blocks, {"text"}, place),
+            blocks=_unless(blocks, ["text"], place),
             **self._placed(record, data, late=True),
             **_surfacing(record, place),
         )
@@ -213,11 +212,11 @@ class Log:
     def _placed(self, record: Mapping[str, Any], data: Mapping[str, Any], late: bool = False) -> dict[str, Any]:
         names = self._names(data, late)
         if len(names) < (data.get("turn") is not None) + (data.get("step") is not None):
-            self._now.add("record", "named a turn or step that was not open, and is kept without it")
+            self._losses.add("record", "named a turn or step that was not open, and is kept without it")
         return {"timestamp": _time(record), **names}
 
     def _strip(self, kind: str, fields: Mapping[str, Any], known: AbstractSet[str]) -> None:
-        self._now.fields(f"{kind} record", fields, known)
+        self._losses.fields(f"{kind} record", fields, known)
 
 
 def _data(record: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -225,12 +224,17 @@ def _data(record: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _time(record: Mapping[str, Any]) -> int | None:
-    time = record.get("time")
-    return time if type(time) is int else None
+    return times.milliseconds(record.get("time"))
 
 
 def _id(value: object) -> str | None:
-    return str(value) if type(value) in (int, str) else None
+    id = text.clean(str(value)) if type(value) in (int, str) else ""
+    return id if 1 <= len(id) <= MAX_IDENTIFIER else None
+
+
+def _tokens(usage: object) -> list[int]:
+    counts = [usage.get(name) for name in ("inputTokens", "outputTokens")] if isinstance(usage, dict) else []
+    return [count for count in counts if type(count) is int and 0 <= count < 2**53]
 
 
 def _blocks(content: object, place: str) -> list[dict[str, Any]]:
@@ -243,7 +247,7 @@ def _joined(blocks: list[dict[str, Any]], kind: str, place: str) -> str:
     return "".join(as_text(block.get("text"), f"{place}: text") for block in blocks if block.get("type") == kind)
 
 
-def _unless(blocks: list[dict[str, Any]], kinds: AbstractSet[str], place: str) -> str | None:
+def _unless(blocks: list[dict[str, Any]], kinds: list[str], place: str) -> str | None:
     """The blocks as JSON, unless all are of these kinds, whose place is elsewhere."""
     return None if all(block.get("type") in kinds for block in blocks) else text.to_json(blocks, place)
 
@@ -256,10 +260,22 @@ def _surfacing(record: Mapping[str, Any], place: str) -> dict[str, Any]:
     op = record.get("surfaceOp")
     fields: dict[str, Any] = {"source_event_seqs": record.get("sourceEventSeqs")}
     if isinstance(op, dict):
-        fields["surface_op"] = SurfaceOp.model_validate(op | {"op": str(op.get("op")).upper()})
+        found = SurfaceOp.model_validate(op | {"op": str(op.get("op")).upper()})
+        if found.op is SurfaceOpKind.REPLACE:
+            if found.start is None or found.end is None:
+                raise errors.BadInput(f"{place}: surfaceOp replaces, but names no start and end")
+            fields["surface_op"] = found
     elif op not in (None, "append"):
-        raise errors.BadInput(f"{place}: surfaceOp {op!r} is neither 'append' nor an object")
+        raise errors.BadInput(f"{place}: surfaceOp {repr(op)[:80]} is neither 'append' nor an object")
     return fields
+
+
+def _replaced(event: Event) -> tuple[int, int] | None:
+    """What an event names as replaced; the log may span seqs there that have no place on the surface."""
+    match event:
+        case Surfacing(surface_op=SurfaceOp(op=SurfaceOpKind.REPLACE, start=int(start), end=int(end))):
+            return start, end
+    return None
 
 
 def _failure(reason: object) -> str | None:

@@ -107,6 +107,11 @@ class Losses:
         self._broken = 0
         self.first_broken = ""
 
+    @property
+    def left_out(self) -> int:
+        """How many records were left out so far. A reader that is strict never sees one."""
+        return self._broken
+
     def broken(self, message: str) -> None:
         """Counts a record that is left out, as it could not be read; of the first one the message is told."""
         self._broken += 1

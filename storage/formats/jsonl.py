@@ -1,13 +1,12 @@
 """Sapwood's own files: sections of a header line and one event a line, lossless for the whole log.
 
 A section holds the whole visible log, or, where `firstSeq` is above 0, the events from there on of a fork whose
-source is another section of the same file. JSON fields are embedded as JSON; null stands for JSON null in them and
+source is an earlier section of the same file. JSON fields are embedded as JSON; null stands for JSON null in them and
 for absence elsewhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
@@ -15,9 +14,9 @@ import orjson
 from pydantic import Field
 
 from storage import errors, events, text
-from storage.events import Event, Instant, JsonText, Seq, Text
-from storage.formats.foreign import ForeignSession, Losses, Reading, ordered
-from storage.formats.records import Document, as_object, as_text, at
+from storage.events import CustomEvent, Event, Instant, JsonText, Seq, Text
+from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Step
+from storage.formats.records import Record, as_object, as_text, at
 from storage.session import SessionConfig, SessionStatus
 
 FORMAT = "sapwood"
@@ -60,6 +59,8 @@ _EVENTS: Mapping[str, type[Event]] = {
     kind.model_fields["type"].default: kind for kind in get_args(get_args(events.AnyEvent)[0])
 }
 
+_HOLE = CustomEvent(name="record/left-out", data="{}")
+
 
 def header_line(header: Header) -> str:
     """The header as one line, without the line feed."""
@@ -87,62 +88,115 @@ def _line(fields: Mapping[str, Any]) -> str:
     return orjson.dumps(fields).decode()
 
 
-def fits(first: object) -> bool:
+def fits(values: Sequence[object]) -> bool:
     """Whether the first record of a document is a header of this format."""
-    return isinstance(first, dict) and first.get("type") == "session" and first.get("format") == FORMAT
+    match values[0]:
+        case {"type": "session", "format": "sapwood"}:
+            return True
+    return False
 
 
-@dataclass(slots=True)
-class _Section:
-    place: str
-    header: Header
-    events: list[Event] = field(default_factory=list)
+def reader(name: str, losses: Losses) -> Reader:
+    """Reads the sections of a file. A source that does not stand before its section is lost.
 
-    @property
-    def head(self) -> int:
-        return self.header.first_seq + len(self.events)
-
-
-def read(document: Document) -> Reading:
-    """The sessions of a file. A parent, source or reference outside it is dropped with a warning.
-
-    Raises BadInput, with the line, for a missing or repeated header, an unknown version or type of event, a hole or
-    repeat of seq, a field that breaks its rule, and a section whose source is not in the file but needed.
+    BadInput is raised for a missing, broken or repeated header, with all that follows up to the next header; for an
+    unknown version or type of event, a hole or repeat of seq, a field that breaks its rule, and a section whose source
+    is needed but not there. A hole that records left out before explain is filled, so that all seqs named hold.
     """
-    losses = Losses()
-    sections: dict[str, _Section] = {}
-    section: _Section | None = None
-    for place, value in document.records:
-        fields = as_object(value, place)
+    return _Reader(losses)
+
+
+class _Reader:
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._heads: dict[str, int] = {}
+        self._current: str | None = None
+        self._left_out = 0
+
+    def add(self, record: Record) -> Sequence[Step]:
+        fields = as_object(record.value, record.place)
         if fields.get("type") == "session":
-            section = _Section(place, _header(fields, place, losses))
-            if section.header.id in sections:
-                raise errors.BadInput(f"{place}: the file holds the session {section.header.id} twice")
-            sections[section.header.id] = section
-        elif section is None:
-            raise errors.BadInput(f"{place}: an event before the header line of its session")
-        else:
-            section.events.append(_event(fields, section.head, place, losses))
-    sessions = ordered(_session(section, sections, losses) for section in sections.values())
-    return Reading(FORMAT, sessions, losses.warnings())
+            self._current = None
+            session = self._session(_header(fields, record.place, self._losses), record.place)
+            self._current = session.key
+            self._left_out = self._losses.left_out
+            return [session]
+        if self._current is None:
+            raise errors.BadInput(f"{record.place}: an event before the header line of its session")
+        return self._logged(self._current, fields, record.place)
+
+    def end(self) -> Sequence[Step]:
+        return ()
+
+    def _logged(self, key: str, fields: dict[str, Any], place: str) -> Sequence[Step]:
+        head, seq = self._heads[key], fields.get("seq")
+        left_out = self._losses.left_out - self._left_out
+        if type(seq) is not int or not head <= seq <= head + left_out:
+            raise errors.BadInput(f"{place}: seq is {repr(seq)[:80]} where {head} comes next")
+        event = _event(fields, place, self._losses)
+        self._heads[key] = seq + 1
+        self._left_out = self._losses.left_out
+        return [*(Logged(key, _HOLE) for _ in range(head, seq)), Logged(key, event)]
+
+    def _session(self, header: Header, place: str) -> ForeignSession:
+        if header.id in self._heads:
+            raise errors.BadInput(f"{place}: the file holds the session {header.id} twice")
+        source = header.source_session_id if header.source_session_id in self._heads else None
+        if header.first_seq > 0:
+            self._check_source(header, source, place)
+        elif header.fork_seq:
+            self._losses.add("fork", "became a session of its own that holds the inherited events too")
+            source = None
+        elif source is None and header.source_session_id is not None:
+            self._losses.add("session", "lost its source, which is not in the file before it")
+        self._heads[header.id] = header.first_seq
+        return ForeignSession(
+            key=header.id,
+            label=header.label,
+            id=header.id,
+            parent=header.parent_id,
+            source=source,
+            at_seq=header.first_seq if source is None else header.fork_seq,
+            workflow_mode=header.workflow_mode,
+            metadata=header.metadata,
+            system_prompt=header.system_prompt,
+            memory=header.memory,
+            memory_at_seq=header.memory_at_seq,
+            insight=header.insight,
+            config=header.config,
+            refs=tuple(header.refs or ()),
+            archived=header.status is SessionStatus.ARCHIVED,
+        )
+
+    def _check_source(self, header: Header, source: str | None, place: str) -> None:
+        if source is None:
+            raise errors.BadInput(
+                f"{place}: the section starts at seq {header.first_seq} and needs the section of its source "
+                f"{header.source_session_id!r}, which is not in the file before it"
+            )
+        head = self._heads[source]
+        if header.fork_seq != header.first_seq or header.first_seq > head:
+            raise errors.BadInput(
+                f"{place}: firstSeq is {header.first_seq}, which must equal forkSeq ({header.fork_seq}) and "
+                f"be at most the length of the source's log ({head})"
+            )
 
 
 def _header(fields: dict[str, Any], place: str, losses: Losses) -> Header:
     if fields.get("format") != FORMAT or fields.get("version") != VERSION:
         raise errors.BadInput(
-            f"{place}: a header of format {fields.get('format')!r}, version {fields.get('version')!r}; "
+            f"{place}: a header of format {repr(fields.get('format'))[:80]}, "
+            f"version {repr(fields.get('version'))[:80]}; "
             f"known here is {FORMAT!r}, version {VERSION}"
         )
     return _made(Header, fields, place, losses)
 
 
-def _event(fields: dict[str, Any], expected: int, place: str, losses: Losses) -> Event:
+def _event(fields: dict[str, Any], place: str, losses: Losses) -> Event:
     kind = _EVENTS.get(str(fields.get("type")))
     if kind is None:
-        raise errors.BadInput(f"{place}: {fields.get('type')!r} is not a type of event")
-    seq = fields.pop("seq", None)
-    if type(seq) is not int or seq != expected:
-        raise errors.BadInput(f"{place}: seq is {seq!r} where {expected} comes next")
+        raise errors.BadInput(f"{place}: {repr(fields.get('type'))[:80]} is not a type of event")
+    fields = {name: value for name, value in fields.items() if name != "seq"}
     if isinstance(retrieval := fields.get("retrieval"), dict):
         fields["retrieval"] = _decoded(retrieval, {"details"}, place)
     return _made(kind, fields, place, losses)
@@ -150,10 +204,11 @@ def _event(fields: dict[str, Any], expected: int, place: str, losses: Losses) ->
 
 def _made(kind: type[M], fields: dict[str, Any], place: str, losses: Losses) -> M:
     known = _names(kind)
-    losses.fields("line", fields, known)
     given = _decoded({name: fields[name] for name in known & fields.keys()}, kind.json_fields, place)
     with at(place):
-        return kind.model_validate(given)
+        made = kind.model_validate(given)
+    losses.fields("line", fields, known)
+    return made
 
 
 @cache
@@ -171,53 +226,3 @@ def _decoded(fields: Mapping[str, Any], json_fields: AbstractSet[str], place: st
         elif value is not None:
             decoded[name] = value
     return decoded
-
-
-def _session(section: _Section, sections: Mapping[str, _Section], losses: Losses) -> ForeignSession:
-    header = section.header
-    parent = header.parent_id if header.parent_id in sections else None
-    if header.parent_id != parent:
-        losses.add("session", "lost its parent, which is not in the file")
-    source = sections.get(header.source_session_id or "")
-    if header.first_seq > 0:
-        _check_source(section, source)
-    elif header.fork_seq:
-        losses.add("fork", "became a session of its own that holds the inherited events too")
-        source = None
-    elif source is None and header.source_session_id is not None:
-        losses.add("session", "lost its source, which is not in the file")
-    refs = tuple(target for target in header.refs or () if target in sections)
-    if lost := len(header.refs or ()) - len(refs):
-        losses.add("reference", "lost its end, which is not in the file", lost)
-    return ForeignSession(
-        key=header.id,
-        label=header.label,
-        events=section.events,
-        id=header.id,
-        parent=parent,
-        source=None if source is None else source.header.id,
-        at_seq=header.first_seq if source is None else header.fork_seq,
-        workflow_mode=header.workflow_mode,
-        metadata=header.metadata,
-        system_prompt=header.system_prompt,
-        memory=header.memory,
-        memory_at_seq=header.memory_at_seq,
-        insight=header.insight,
-        config=header.config,
-        refs=refs,
-        archived=header.status is SessionStatus.ARCHIVED,
-    )
-
-
-def _check_source(section: _Section, source: _Section | None) -> None:
-    header = section.header
-    if source is None:
-        raise errors.BadInput(
-            f"{section.place}: the section starts at seq {header.first_seq} and needs the section of its source "
-            f"{header.source_session_id!r}, which is not in the file"
-        )
-    if header.fork_seq != header.first_seq or header.first_seq > source.head:
-        raise errors.BadInput(
-            f"{section.place}: firstSeq is {header.first_seq}, which must equal forkSeq ({header.fork_seq}) and "
-            f"be at most the length of the source's log ({source.head})"
-        )

@@ -1,7 +1,8 @@
 """Documents into records: JSON lines, the items of a JSON list, or one document; each with its place for messages.
 
 A document is read as a stream: what is in memory at a time is one line, one item, or a document that is a single
-object. The lists named in `PARTS` are taken out of such an object item by item too.
+object. The lists named in `PARTS` are taken out of such an object item by item too. A value comes out the same in
+whatever way the document is written and however long it is.
 """
 
 import io
@@ -12,22 +13,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-import ijson
 import orjson
-from ijson.common import ObjectBuilder
 from pydantic import ValidationError
 
 from storage import errors, text
+from storage.formats.splitting import CHUNK, Scanner, Torn, joined
 
 PARTS = frozenset({"samples"})
 """Lists of a document's outermost object whose items are records of their own."""
 MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""The longest line that is read; a longer one is a broken record."""
+"""The longest record that is read; a longer one is broken."""
 WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
 MARK = b"\xef\xbb\xbf"
 """The byte order mark."""
-_HUGE_INTEGER = re.compile(rb"[0-9]{20}")
+_HUGE_INTEGER = re.compile(rb"[0-9]{20}|-[0-9]{19}")
 
 
 class Record(NamedTuple):
@@ -64,34 +64,33 @@ class Unparsed(NamedTuple):
 def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
     """The records of a document; a byte order mark, CRLF and blank lines are fine.
 
-    Raises BadInput for an empty document.
+    Raises BadInput for a document without records.
     """
     lines = _lines(stream)
     first = next(lines, None)
     if first is None:
         raise errors.BadInput(f"{name}: the document is empty")
-    if _is_list(first.content) and len(first.content) > WHOLE_BYTES:
-        yield from _items(name, _Chained(first.content, stream))
+    opening = _opening(first.content)
+    if opening in (b"[", b"{") and len(first.content) > (WHOLE_BYTES if opening == b"[" else MAX_RECORD_BYTES):
+        yield from _split(name, first.content, stream, first.number)
         return
     record = line(name, first)
+    if isinstance(record, Broken):
+        yield from _long(name, first, record, stream)
+        return
     second = next(lines, None)
-    if isinstance(record, Record) and second is None:
+    if second is None:
         yield from _document(name, record)
-    elif isinstance(record, Record) or (second is not None and _is_line(name, second)):
-        yield record
-        for found in itertools.chain([second] if second else [], lines):
-            yield line(name, found)
-    else:
-        rest = first.content + (second.before + second.content if second else b"")
-        yield from _long(name, _Chained(rest, stream), record)
+        return
+    yield record
+    yield from (line(name, found) for found in itertools.chain([second], lines))
 
 
 class Line(NamedTuple):
-    """A line that is not blank, its number from 1, and the blank ones `before` it. `whole`: a line feed ends it."""
+    """A line that is not blank, and its number from 1. `whole`: a line feed ends it."""
 
     number: int
     content: bytes
-    before: bytes = b""
     whole: bool = True
 
 
@@ -99,9 +98,9 @@ def line(name: str, found: Line) -> Record | Broken:
     """The record of a line of JSON lines."""
     place = f"{name} line {found.number}"
     if len(found.content) > MAX_RECORD_BYTES:
-        return Broken(place, f"the line is longer than {MAX_RECORD_BYTES} bytes")
+        return Broken(place, _too_long())
     record = _record(place, found.content)
-    if isinstance(record, Broken) and not found.whole:
+    if isinstance(record, Broken) and not found.whole and found.content.rstrip()[-1:] not in (b"]", b"}"):
         return Broken(place, f"the last line is cut off: {record.why}")
     return record
 
@@ -122,10 +121,9 @@ def decode(source: bytes | str, place: str) -> object:
             return orjson.loads(content)
         except orjson.JSONDecodeError:  # what follows says why, and takes lone surrogates
             pass
+    characters = source if isinstance(source, str) else source.decode("utf-8", "surrogatepass")
     try:
-        return json.loads(source, parse_constant=_refuse_constant)
-    except UnicodeDecodeError:
-        raise
+        return json.loads(characters, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno} column {error.colno}"
         raise errors.BadInput(f"{place}: not JSON: {error.msg} at {where}") from error
@@ -149,57 +147,37 @@ def _record(place: str, content: bytes) -> Record | Broken:
         return Broken(place, error.message.removeprefix(f"{place}: "))
 
 
-def _lines(stream: BinaryIO) -> Iterator[Line]:
-    blank = b""
-    for number in itertools.count(1):
+def _too_long() -> str:
+    return f"longer than {MAX_RECORD_BYTES} bytes"
+
+
+def _lines(stream: BinaryIO, first: int = 1) -> Iterator[Line]:
+    """The lines that are not blank. Of one that is too long the beginning is given, and the rest left to the taker,
+    who passes it over by asking for the next line."""
+    for number in itertools.count(first):
         content = stream.readline(MAX_RECORD_BYTES + 1)
         if not content:
             return
         if number == 1:
             content = content.removeprefix(MARK)
         whole = content.endswith(b"\n")
-        if not whole and len(content) > MAX_RECORD_BYTES and not _is_list(content):
-            _skip_line(stream)
         if content.strip():
-            yield Line(number, content, blank, whole)
-            blank = b""
-        else:
-            blank += content
+            yield Line(number, content, whole)
+        if len(content) > MAX_RECORD_BYTES and not whole:
+            _skip_line(stream)
 
 
 def _skip_line(stream: BinaryIO) -> None:
-    while (more := stream.readline(MAX_RECORD_BYTES)) and not more.endswith(b"\n"):
+    while (more := stream.readline(CHUNK)) and not more.endswith(b"\n"):
         pass
 
 
-def _is_list(content: bytes) -> bool:
-    return content.lstrip()[:1] == b"["
+def _opening(content: bytes) -> bytes:
+    return content.lstrip()[:1]
 
 
-def _is_line(name: str, found: Line) -> bool:
-    """Whether a line is a record of its own, so that the document consists of lines though the first is broken."""
-    return found.content.lstrip()[:1] == b"{" and isinstance(line(name, found), Record)
-
-
-class _Chained(io.RawIOBase):
-    """Bytes, and then what is left of a stream."""
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head = io.BytesIO(head)
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
-        wanted = -1 if size is None else size
-        head = self._head.read(wanted)
-        if wanted < 0:
-            return head + self._stream.read()
-        return head or self._stream.read(wanted)
-
-
-def _take(stream: _Chained, size: int) -> bytes:
+def _taken(stream: BinaryIO, size: int) -> bytes:
+    """So many bytes, or all that there are."""
     parts = []
     while size > 0 and (part := stream.read(size)):
         parts.append(part)
@@ -207,92 +185,124 @@ def _take(stream: _Chained, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _long(name: str, stream: _Chained, first: Record | Broken) -> Iterator[Record | Broken]:
-    """The records of a document that is one value over many lines, or none that is JSON."""
-    content = _take(stream, WHOLE_BYTES + 1)
-    if _is_list(content) and len(content) > WHOLE_BYTES:
-        yield from _items(name, _Chained(content, stream))
+def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Record | Broken]:
+    """The records of a document whose first line is none: one value over many lines, broken, or no JSON at all."""
+    content = first.content
+    if first.whole:
+        content += _taken(stream, WHOLE_BYTES + 1 - len(content))
+    if len(content) <= WHOLE_BYTES:
+        record = _record(name, content)
+        if isinstance(record, Record):
+            yield from _document(name, record)
+            return
+        why = record
+    elif not content.endswith(b"\n"):
+        content += stream.readline(MAX_RECORD_BYTES)
+    if _is_lines(name, first, content):
+        lines = _lines(joined(content, stream), first.number)
+        yield from (line(name, found) for found in lines)
         return
-    opening = content.lstrip()[:1]
-    if opening == b"{" and len(content) > WHOLE_BYTES:
-        yield from _object(name, _Chained(content, stream))
-        return
-    record = _record(name, content)
-    if isinstance(record, Record):
-        yield from _document(name, record)
-    elif opening == b"[" and "nested" not in record.why:
-        yield from _items(name, io.BytesIO(content), record.why)
-    elif len(content) > WHOLE_BYTES:
-        yield Broken(name, f"{first.why if isinstance(first, Broken) else record.why}")
+    opening = _opening(content)
+    has_part = any(b'"%s"' % part.encode() in content for part in PARTS)
+    if opening == b"[" or (opening == b"{" and (len(content) > WHOLE_BYTES or has_part)):
+        yield from _split(name, content, stream)
     else:
-        yield Record(name, Unparsed(content.decode("utf-8", "replace"), record.why))
+        yield _unparsed(name, content + _taken(stream, MAX_RECORD_BYTES + 1 - len(content)), why.why)
+
+
+def _is_lines(name: str, first: Line, content: bytes) -> bool:
+    """Whether the second line is a record of its own, so that only the first is broken."""
+    second = next(_lines(io.BytesIO(content[len(first.content) :]), first.number + 1), None)
+    return second is not None and _opening(second.content) == b"{" and isinstance(line(name, second), Record)
+
+
+def _unparsed(name: str, content: bytes, why: str) -> Record | Broken:
+    if len(content) > MAX_RECORD_BYTES:
+        return Broken(name, why)
+    try:
+        return Record(name, Unparsed(content.decode(), why))
+    except UnicodeDecodeError:
+        return Record(name, Unparsed(content.decode("utf-8", "replace"), why), repaired=True)
 
 
 def _document(name: str, record: Record) -> Iterator[Record]:
     """The records of a document that was decoded at once."""
     value = record.value
+    if value == []:
+        raise errors.BadInput(f"{name}: the document is an empty list")
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield record._replace(place=f"{name} [{index}]", value=item)
         return
-    lists = {part: value[part] for part in PARTS if isinstance(value.get(part), list)} if isinstance(value, dict) else {}
-    yield record._replace(value={**value, **dict.fromkeys(lists, [])} if lists else value)
+    lists = (
+        {part: value[part] for part in PARTS if isinstance(value.get(part), list)} if isinstance(value, dict) else {}
+    )
+    yield record._replace(value={**value, **{part: [] for part in lists}} if lists else value)
     for part, items in lists.items():
         for index, item in enumerate(items):
             yield record._replace(place=f"{name} {part}[{index}]", value=item, part=part)
 
 
-def _items(name: str, stream: Any, why: str | None = None) -> Iterator[Record | Broken]:
-    """The items of a list as far as it can be read, and then what broke it, or `why` if that is known."""
+def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = None) -> Iterator[Record | Broken]:
+    """The records of a list or an object that begins with the content, as far as it can be read.
+
+    `number`: of the line that it stands in, if further lines may follow.
+    """
+    scanner = Scanner(content, stream, MAX_RECORD_BYTES)
+    try:
+        yield from _list(f"{name} ", scanner) if scanner.peek() == b"[" else _object(name, scanner)
+    except Torn as torn:
+        yield Broken(torn.place or name, torn.why)
+        return
+    if number is not None:
+        yield from (line(name, found) for found in _lines(joined(scanner.rest(), stream), number))
+    elif scanner.peek():
+        yield Broken(name, "not JSON: it goes on behind its end")
+
+
+def _list(place: str, scanner: Scanner, part: str | None = None) -> Iterator[Record | Broken]:
     index = -1
     try:
-        for index, item in enumerate(ijson.items(stream, "item", use_float=True)):
-            yield Record(f"{name} [{index}]", item)
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        yield Broken(f"{name} [{index + 1}]" if why is None else name, why or f"not JSON: {_reason(error)}")
+        for index, item in enumerate(scanner.items()):
+            found = _found(f"{place}[{index}]", item)
+            yield found._replace(part=part) if isinstance(found, Record) else found
+    except Torn as torn:
+        torn.place = f"{place}[{index + 1}]"
+        raise
 
 
-def _object(name: str, stream: Any) -> Iterator[Record | Broken]:
-    """The records of an object that is too large to be decoded at once."""
+def _object(name: str, scanner: Scanner) -> Iterator[Record | Broken]:
     fields: dict[str, Any] = {}
-    told = False
-    try:
-        found = ijson.basic_parse(stream, use_float=True)
-        next(found)
-        for event, value in found:
-            if event != "map_key":
-                continue
-            first = next(found)
-            if value not in PARTS or first[0] != "start_array":
-                fields[value] = _built(first, found)
-                continue
-            yield Record(name, {**fields, value: []})
-            told, fields = True, {}
-            index = 0
-            while (item := next(found))[0] != "end_array":
-                yield Record(f"{name} {value}[{index}]", _built(item, found), part=value)
-                index += 1
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        yield Broken(name, f"not JSON: {_reason(error)}")
-        return
-    if not told or fields:
-        yield Record(name, fields, part="more" if told else None)
+    size = 0
+    told = repaired = False
+    for key in map(_key, scanner.fields()):
+        if key in PARTS and scanner.peek() == b"[":
+            if not told:
+                yield Record(name, {**fields, key: []}, repaired=repaired)
+            told, fields, repaired = True, {}, False
+            yield from _list(f"{name} {key}", scanner, key)
+            continue
+        content = scanner.value()
+        size += len(content or b"")
+        found = _found(f"{name} {key}", content if size <= MAX_RECORD_BYTES else None)
+        if isinstance(found, Broken):
+            yield found
+            continue
+        fields[key] = found.value
+        repaired = repaired or found.repaired
+    if fields or not told:
+        yield Record(name, fields, "more" if told else None, repaired)
 
 
-def _built(first: tuple[str, Any], found: Iterator[tuple[str, Any]]) -> Any:
-    builder = ObjectBuilder()
-    depth = 0
-    for event, value in itertools.chain([first], found):
-        builder.event(event, value)
-        depth += event in ("start_map", "start_array")
-        depth -= event in ("end_map", "end_array")
-        if depth == 0:
-            return builder.value
-    raise ijson.IncompleteJSONError("the document ends inside a value")
+def _key(content: bytes | None) -> str:
+    found = _found("", content)
+    if isinstance(found, Broken) or not isinstance(found.value, str):
+        raise Torn("not JSON: the name of a field must be a string")
+    return found.value
 
 
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+def _found(place: str, content: bytes | None) -> Record | Broken:
+    return Broken(place, _too_long()) if content is None else _record(place, content)
 
 
 @contextmanager
@@ -309,7 +319,7 @@ def at(place: str) -> Iterator[None]:
 def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
     """Whether at least half of the values fit, so that a few broken records do not hide a format."""
     fitting = sum(map(fits, values))
-    return 0 < fitting and len(values) <= 2 * fitting
+    return fitting > 0 and len(values) <= 2 * fitting
 
 
 def as_object(value: object, place: str) -> dict[str, Any]:

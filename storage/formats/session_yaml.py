@@ -6,7 +6,7 @@ holds YAML. JSON of the same shape is read too.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,8 @@ from storage import errors, text
 from storage.cards import payload as notation
 from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
 from storage.formats import records
-from storage.formats.foreign import ForeignSession, Losses, Reading, legal_id
+from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Step, legal_id
+from storage.formats.records import Record, Unparsed
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry
 from storage.views.message import Role
 
@@ -81,9 +82,17 @@ def entries_of(entries: Iterable[Entry]) -> tuple[Text | Special, ...]:
     return tuple(found)
 
 
-def fits(source: str) -> bool:
-    """Whether a text looks like such a file: a mapping, in YAML or JSON, that has `entries` among its fields."""
-    return bool(_ENTRIES.search(source))
+def fits(values: Sequence[object]) -> bool:
+    """Whether a document is such a file: a mapping, in YAML or JSON, that has `entries` among its fields."""
+    match values:
+        case [Unparsed(content=content)]:
+            return bool(_ENTRIES.search(content))
+        case [{"entries": entries, **others}]:
+            kinds = (
+                [entry.get("kind") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+            )
+            return others.keys() <= set(_FIELDS) or "Text" in kinds or "Special" in kinds
+    return False
 
 
 def write(file: SessionFile) -> str:
@@ -107,26 +116,41 @@ def parse(source: str) -> SessionFile:
         raise errors.BadInput(f"document: {error.message}") from error
 
 
-def read(name: str, source: str) -> Reading:
-    """The session of a file: one event for each text and card. Times are told, but not taken over.
+def reader(name: str, losses: Losses) -> Reader:
+    """Reads the one record of a file: one event for each text and card. Times are told, but not taken over.
 
-    Raises BadInput, with the file's name, the place and the rule, for what is no such file.
+    Raises BadInput, with the record's place, the place in it and the rule, for what is no such file.
     """
-    losses = Losses()
-    try:
-        file = _file(_document(source), losses)
-    except errors.BadInput as error:
-        raise errors.BadInput(f"{name}: {error.message}") from error
-    session = ForeignSession(
-        key=file.session_id or name,
-        label=file.title,
-        events=[_event(entry) for entry in file.entries],
-        id=legal_id(file.session_id),
-        workflow_mode=file.workflow_mode,
-    )
-    if file.session_id is not None and session.id is None:
-        losses.add("session", "lost its id, which no session can have here")
-    return Reading(FORMAT, [session], losses.warnings())
+    return _Reader(losses)
+
+
+class _Reader:
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._read = False
+
+    def add(self, record: Record) -> Sequence[Step]:
+        if self._read:
+            raise errors.BadInput(f"{record.place}: a file holds one session")
+        losses = Losses()
+        try:
+            value = record.value
+            fields = _document(value.content) if isinstance(value, Unparsed) else _mapping(value)
+            file = _file(fields, losses)
+        except errors.BadInput as error:
+            raise errors.BadInput(f"{record.place}: {error.message}") from error
+        self._read = True
+        id = legal_id(file.session_id)
+        if file.session_id is not None and id is None:
+            losses.add("session", "lost its id, which no session can have here")
+        self._losses.include(losses)
+        session = ForeignSession(
+            key=file.session_id or "session", label=file.title, id=id, workflow_mode=file.workflow_mode
+        )
+        return [session, *(Logged(session.key, _event(entry)) for entry in file.entries)]
+
+    def end(self) -> Sequence[Step]:
+        return ()
 
 
 def _written(entry: Text | Special) -> dict[str, Any]:
@@ -146,6 +170,10 @@ def _document(source: str) -> dict[str, Any]:
         value = notation.load(source.removeprefix("\ufeff"), max_bytes=None)
     except errors.BadInput as error:
         raise errors.BadInput(f"not YAML or JSON that is allowed: {error.message}") from error
+    return _mapping(value)
+
+
+def _mapping(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise errors.BadInput(f"must be a mapping with {', '.join(_FIELDS)}, is {records.shape(value)}")
     return value
@@ -154,7 +182,7 @@ def _document(source: str) -> dict[str, Any]:
 def _file(fields: Mapping[str, Any], losses: Losses) -> SessionFile:
     losses.fields("session", fields, _FIELDS)
     if "entries" not in fields:
-        raise errors.BadInput(f"entries: is required, given are {', '.join(map(str, fields))[:200] or 'no fields'}")
+        raise errors.BadInput(f"entries: is required, given are {text.clean(', '.join(fields))[:200] or 'no fields'}")
     entries = records.as_list(fields["entries"], "entries")
     return SessionFile(
         entries=tuple(_entry(entry, f"entries[{index}]", losses) for index, entry in enumerate(entries)),
@@ -180,7 +208,9 @@ def _entry(value: object, place: str, losses: Losses) -> Text | Special:
 def _one_of(fields: Mapping[str, Any], name: str, allowed: tuple[str, ...], place: str) -> str:
     value = fields.get(name)
     if value not in allowed:
-        raise errors.BadInput(f"{place}.{name}: must be one of {', '.join(allowed)}, is {str(value)[:80]!r}")
+        raise errors.BadInput(
+            f"{place}.{name}: must be one of {', '.join(allowed)}, is {text.clean(str(value))[:80]!r}"
+        )
     return str(value)
 
 
@@ -194,7 +224,7 @@ def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
         hint = "" if isinstance(value, dict | list) or value is None else "; put it in quotes"
         raise errors.BadInput(f"{place}: must be text, is {records.shape(value)}{hint}")
-    return value
+    return text.clean(value)
 
 
 def _optional(fields: Mapping[str, Any], name: str) -> str | None:

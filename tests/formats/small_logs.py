@@ -18,7 +18,7 @@ def text_of(header: dict[str, Any], *records: dict[str, Any]) -> str:
 
 
 def read_one(*records: dict[str, Any], **header: Any) -> tuple[ForeignSession, list[str]]:
-    [reading] = read([("log", text_of(HEADER | header, *records))])
+    reading = read("log", text_of(HEADER | header, *records))
     [session] = reading.sessions
     return session, reading.warnings
 

@@ -20,8 +20,10 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
+from storage.formats.foreign import Logged
 
-from .small_logs import events, read_one, record
+from .logs import records_of, steps_of
+from .small_logs import HEADER, events, read_one, record, text_of
 
 
 def test_the_last_title_is_the_label() -> None:
@@ -136,8 +138,43 @@ def test_times_are_those_of_the_log() -> None:
         (record("text-chunks", texts=[5]), "log line 2: delta: "),
         (record("user/message", content=[]) | {"surfaceOp": "prepend"}, "log line 2: surfaceOp 'prepend'"),
         (record("user/message", content=[]) | {"surfaceOp": {"op": "swap"}}, "log line 2: op: "),
+        (record("user/message", content=[]) | {"surfaceOp": {"op": "replace"}}, "log line 2: surfaceOp replaces, but"),
     ],
 )
 def test_a_broken_record_is_refused_with_its_line(line: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
         read_one(line)
+
+
+def test_a_broken_record_leaves_a_mark_so_that_seqs_named_later_hold() -> None:
+    log = text_of(HEADER, record("a")) + "\n{torn\n" + json.dumps(record("user/message", content=5))
+    steps, losses = steps_of(records_of("log", f"{log}\n{json.dumps(record('b'))}"), lenient=True)
+    assert [step.event for step in steps if isinstance(step, Logged)] == [
+        CustomEvent(name="a", data="{}"),
+        CustomEvent(name="record/left-out", data="{}"),
+        CustomEvent(name="record/left-out", data="{}"),
+        CustomEvent(name="b", data="{}"),
+    ]
+    assert losses.left_out == 2
+
+
+def test_a_time_that_is_none_costs_the_time_alone() -> None:
+    session, warnings = read_one(record("x") | {"time": "soon"}, record("turn/start", turn=1) | {"time": 10**30})
+    assert [event.timestamp for event in session.events] == [None, None]
+    assert "2 records lost what stands for its time" in warnings
+
+
+def test_odd_numbers_of_tokens_are_not_counted() -> None:
+    named = {"turn": 1, "step": 1}
+    usage = {"inputTokens": 10**400, "outputTokens": -5}
+    message = {"role": "assistant", "content": []}
+    steps = (record("turn/start", turn=1), record("step/start", **named), record("step/end", **named))
+    spoken = record("assistant/message", **named, message=message, usage=usage)
+    assert events(steps[0], steps[1], spoken, steps[2])[-1] == StepEnd(turn_id="1", step_id="1")
+
+
+def test_ids_of_turns_that_no_turn_can_have_open_none() -> None:
+    assert [event.type for event in events(record("turn/start", turn=""), record("turn/start", turn="x" * 257))] == [
+        "custom",
+        "custom",
+    ]

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import (
@@ -19,9 +21,14 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.formats import Reading, read
+from storage.formats import read
+from storage.formats.foreign import Logged
+from storage.formats.records import Record
+from storage.views.surface import Surface
+from tests.views import validity
 
-from .logs import DEEPSEEK, counts, document, messages, read_log
+from .logs import DEEPSEEK, counts, document, messages, read_log, records_of, steps_of, visible_logs
+from .mutations import check, mutated, read_leniently
 from .small_logs import HEADER, read_one, record, text_of
 
 GOAL = "deepseek-harness/goal-multi-turn-actions/session.jsonl"
@@ -91,86 +98,62 @@ def test_turns_named_are_open(name: str) -> None:
 
 
 def test_a_seeded_child_is_a_fork_with_its_own_events_only() -> None:
-    reading = read_log(FORK, FORKED)
-    parent, child = reading.sessions
-    assert (child.parent, child.source, child.at_seq) == (parent.key, parent.key, 42)
-    assert len(child.events) == 99 - 42
-    assert child.events[0] == CustomEvent(name="session/end-seed", data="{}")
+    [parent], [child] = read_log(FORKED).sessions, read_log(FORK).sessions
     assert (parent.id, child.id) == ("96cf59c9-b347-48b9-b234-a5200913ad05", "ada8966c-9fa3-441b-8721-37ff1e795e6a")
+    assert (child.parent_id, child.repeats, child.repeats_at_most) == (parent.id, parent.id, 42)
+    assert child.events[:42] == parent.events[:42]
+    assert child.events[42] == CustomEvent(name="session/end-seed", data="{}")
     assert json.loads(child.metadata or "") == {
         "version": 0,
         "createdAt": 1783352137161,
         "cwd": "{{cwd}}",
+        "parentSession": parent.id,
+        "seedLength": 42,
         "origin": "subagent",
         "delegationDepth": 1,
     }
-    # Counted without the repeated events: five user messages where the two files hold 3 + 4.
-    assert messages(reading.sessions) == (5, 4, 1, 0)
-    assert "5 user/message records lost id, source" in reading.warnings
+    assert "4 user/message records lost id, source" in read_log(FORK).warnings
 
 
-def test_a_child_without_its_parent_is_a_root_with_all_its_events() -> None:
-    reading = read_log(FORK)
-    [child] = reading.sessions
-    assert (child.parent, child.source, child.at_seq, len(child.events)) == (None, None, 0, 99)
-    assert json.loads(child.metadata or "")["parentSession"] == "96cf59c9-b347-48b9-b234-a5200913ad05"
-    assert "1 session became a root, as its parent is not among the documents" in reading.warnings
-
-
-def test_a_child_that_does_not_begin_like_its_parent_is_kept_whole() -> None:
-    name, content = document(FORK)
-    [reading] = read([document(FORKED), (name, content.replace("MARMALADE", "JAM"))])
-    parent, child = reading.sessions
-    assert (child.parent, child.source, child.at_seq, len(child.events)) == (parent.key, None, 0, 99)
-    assert json.loads(child.metadata or "")["seedLength"] == 42
-    assert "1 fork is kept whole, as it does not begin with its parent's events" in reading.warnings
-
-
-def test_a_seed_longer_than_the_child_is_no_fork() -> None:
-    parent = text_of(HEADER | {"id": "p"}, record("turn/start", turn=1))
-    child = text_of(HEADER | {"id": "c", "parentSession": "p", "seedLength": 9}, record("turn/start", turn=1))
-    [reading] = read([("p", parent), ("c", child)])
-    assert [(session.source, len(session.events)) for session in reading.sessions] == [(None, 1), (None, 1)]
-
-
-def test_a_fork_of_a_fork_shares_what_its_source_shows() -> None:
-    first, second, third = record("a"), record("b"), record("c")
-    [reading] = read(
-        [
-            ("3", text_of(HEADER | {"id": "3", "parentSession": "2", "seedLength": 2}, first, second, third)),
-            ("2", text_of(HEADER | {"id": "2", "parentSession": "1", "seedLength": 1}, first, second)),
-            ("1", text_of(HEADER | {"id": "1"}, first)),
-        ]
+@pytest.mark.parametrize("seed", [9, 1, 0])
+def test_a_seed_bounds_what_is_repeated(seed: int) -> None:
+    session, _ = read_one(record("turn/start", turn=1), id="c", parentSession="p", seedLength=seed)
+    assert (session.parent_id, session.repeats, session.repeats_at_most) == (
+        "p",
+        "p" if seed else None,
+        seed if seed else None,
     )
-    assert [(session.id, session.at_seq, len(session.events)) for session in reading.sessions] == [
-        ("1", 0, 1),
-        ("2", 1, 1),
-        ("3", 2, 1),
-    ]
+    assert len(session.events) == 1
 
 
 def test_spawned_children_hang_on_their_parent_and_share_nothing() -> None:
-    parent, *children = read_log(*reversed(MULTI)).sessions
-    assert [(child.parent, child.source) for child in children] == [(parent.key, None)] * 2
-    assert len({child.id for child in children}) == 2
+    [parent], *children = [read_log(name).sessions for name in MULTI]
+    assert [(child.parent_id, child.repeats) for [child] in children] == [(parent.id, None)] * 2
+    assert len({child.id for [child] in children}) == 2
 
 
-def test_placeholder_ids_are_no_ids_and_join_nothing() -> None:
-    readings = read([document(CANCEL), document(RESUME), document(CANCEL)])
-    assert [reading.sessions[0].id for reading in readings] == [None] * 3
-    assert len({reading.sessions[0].key for reading in readings}) == 3
+def test_a_parent_that_no_session_can_be_is_lost() -> None:
+    session, warnings = read_one(id="c", parentSession="{{sessionId}}", seedLength=3)
+    assert (session.parent_id, session.repeats, session.repeats_at_most) == (None, None, None)
+    assert json.loads(session.metadata or "")["parentSession"] == "{{sessionId}}"
+    assert "1 session lost its parent, whose id no session can have here" in warnings
+
+
+@pytest.mark.parametrize("name", [CANCEL, RESUME])
+def test_a_placeholder_is_no_id(name: str) -> None:
+    reading = read_log(name)
+    [session] = reading.sessions
+    assert session.id is None
+    assert json.loads(session.metadata or "")["id"] == "{{sessionId}}"
+    assert "1 session lost its id, which no session can have here" in reading.warnings
 
 
 def test_a_repeated_id_goes_to_the_first() -> None:
-    readings = read([("a", text_of(HEADER | {"id": "s"})), ("b", text_of(HEADER | {"id": "s"}))])
-    assert [reading.sessions[0].id for reading in readings] == ["s", None]
-    assert readings[1].warnings == ["1 session got a new id, as an earlier one has the same"]
-
-
-def test_circular_parents_are_refused() -> None:
-    logs = [("a", text_of(HEADER | {"id": a, "parentSession": b})) for a, b in (("x", "y"), ("y", "x"))]
-    with pytest.raises(errors.BadInput, match="in a circle"):
-        read(logs)
+    log = text_of(HEADER | {"id": "s"})
+    reading = read("log", f"{log}\n{log}")
+    assert [session.id for session in reading.sessions] == ["s", None]
+    assert len({session.key for session in reading.sessions}) == 2
+    assert reading.warnings == ["1 session got a new id, as an earlier one has the same"]
 
 
 def test_a_cancelled_turn_failed_and_its_calls_have_errors() -> None:
@@ -198,12 +181,53 @@ def test_a_compaction_replaces_what_it_replaced() -> None:
 
 
 def test_headers_inside_a_document_start_further_sessions() -> None:
-    readings: list[Reading] = read([("log", f"{text_of(HEADER, record('a'))}\n{text_of(HEADER, record('b'))}")])
-    assert [len(reading.sessions[0].events) for reading in readings] == [1, 1]
+    reading = read("log", f"{text_of(HEADER, record('a'))}\n{text_of(HEADER, record('b'))}")
+    assert [[event.type for event in session.events] for session in reading.sessions] == [["custom"]] * 2
 
 
 def test_a_broken_header_is_refused_with_its_line() -> None:
     with pytest.raises(errors.BadInput, match="log line 1: seedLength: -1 is not a count"):
         read_one(seedLength=-1)
     with pytest.raises(errors.BadInput, match="log line 1: a record before the header"):
-        read([("log", json.dumps(record("turn/start", turn=1)))], "deepseek-harness")
+        read("log", json.dumps(record("turn/start", turn=1)), "deepseek-harness")
+
+
+def test_records_under_a_broken_header_go_to_no_other_session() -> None:
+    log = f"{text_of(HEADER, record('a'))}\n{text_of(HEADER | {'seedLength': -1}, record('b'))}"
+    steps, losses = steps_of(records_of("log", log), lenient=True)
+    assert len(steps) == 2
+    assert losses.warnings()[-1].startswith("2 records left out, the first: log line 3: seedLength")
+
+
+def test_what_a_compaction_replaces_is_handed_over_as_seqs() -> None:
+    steps, _ = steps_of(records_of(*document(COMPACTION)))
+    assert [step.replaces for step in steps if isinstance(step, Logged) and step.replaces] == [(4, 4)]
+
+
+@pytest.mark.parametrize("name", DEEPSEEK)
+def test_a_part_of_a_log_gives_the_first_steps_of_the_whole(name: str) -> None:
+    found = records_of(*document(name))
+    whole, _ = steps_of(found)
+    for count in range(1, len(found)):
+        steps, _ = steps_of(found[:count])
+        assert steps == whole[: len(steps)]
+        assert len(steps) >= count
+
+
+@pytest.mark.parametrize("name", DEEPSEEK)
+def test_the_surface_is_valid_at_every_cut(name: str) -> None:
+    steps, _ = steps_of(records_of(*document(name)))
+    [log] = visible_logs(steps).values()
+    surface = Surface()
+    for event in log:
+        validity.check(surface.add(event))
+
+
+@pytest.mark.parametrize("name", [CANCEL, COMPACTION, FORK, RESUME])
+@settings(deadline=None)
+@given(st.data())
+def test_whatever_a_record_holds_it_is_read_or_refused(name: str, data: st.DataObject) -> None:
+    values = [record.value for record in records_of(*document(name)) if isinstance(record, Record)]
+    changed, _ = data.draw(mutated(values))
+    steps, _ = read_leniently("deepseek-harness", changed)
+    check(steps)

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import errors, events, text
-from storage.events import CustomEvent, Event, Retrieval, SurfaceOp, ToolResult, UserMessage
+from storage.events import CustomEvent, Event, Retrieval, SurfaceOp, ToolResult, TurnStart, UserMessage
 from storage.formats import ForeignSession, Reading, read
-from storage.formats.jsonl import Header, event_line, header_line
+from storage.formats.foreign import Logged, Step
+from storage.formats.jsonl import FORMAT, Header, event_line, header_line
 from storage.session import SessionConfig, SessionStatus
 
-from .logs import ALL, document
+from .logs import ALL, OASST, read_log, records_of, steps_of
+from .mutations import check, mutated, read_leniently
 
 
 def lines_of(header: Header, drafts: Sequence[Event]) -> list[str]:
@@ -23,8 +25,7 @@ def lines_of(header: Header, drafts: Sequence[Event]) -> list[str]:
 
 
 def read_lines(*lines: str) -> Reading:
-    [reading] = read([("log", "\n".join(lines))])
-    return reading
+    return read("log", "\n".join(lines))
 
 
 def rewritten(drafts: Sequence[Event]) -> list[Event]:
@@ -104,13 +105,12 @@ def test_any_events_read_back_equal(drafts: list[Event]) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_real_logs_read_back_equal(name: str) -> None:
-    for reading in read([document(name)]):
-        for session in reading.sessions:
-            assert rewritten(session.events) == list(session.events)
+    for session in read_log(name).sessions:
+        assert rewritten(session.events) == list(session.events)
 
 
 def test_a_forest_of_forks_reads_back_equal() -> None:
-    [reading] = read([document(name) for name in ALL if "oasst" in name])
+    reading = read_log(OASST)
     lines: list[str] = []
     for session in reading.sessions:
         fork: dict[str, Any] = (
@@ -227,19 +227,19 @@ DELIVERED = '{"seq":0,"type":"insight/delivered","content":"a","version":1}'
         ([header_line(Header(id="s", first_seq=1, fork_seq=1))], "log line 1: .* needs the section of its source None"),
         (
             [header_line(Header(id="s", first_seq=1, fork_seq=1, source_session_id="t"))],
-            "log line 1: .* needs the section of its source 't', which is not in the file",
+            "log line 1: .* needs the section of its source 't', which is not in the file before it",
         ),
         (
             [HEAD, FIRST, header_line(Header(id="t", first_seq=1, fork_seq=0, source_session_id="s"))],
             "log line 3: firstSeq is 1, which must equal forkSeq",
         ),
         (
-            [HEAD, header_line(Header(id="t", first_seq=1, fork_seq=1, source_session_id="s"))],
-            r"log line 2: .* at most the length of the source's log \(0\)",
-        ),
-        (
             [HEAD, header_line(Header(id="t", parent_id="u")), header_line(Header(id="u", parent_id="t"))],
             "in a circle: t, u",
+        ),
+        (
+            [HEAD, header_line(Header(id="t", first_seq=1, fork_seq=1, source_session_id="s"))],
+            r"log line 2: .* at most the length of the source's log \(0\)",
         ),
     ],
 )
@@ -250,22 +250,99 @@ def test_what_breaks_the_format_is_refused_with_its_line(lines: list[str], messa
 
 def test_an_event_without_a_header_is_refused() -> None:
     with pytest.raises(errors.BadInput, match="log line 1: an event before the header line"):
-        read([("log", FIRST)], "sapwood")
+        read("log", FIRST, "sapwood")
 
 
-def test_places_outside_the_file_and_unknown_fields_are_counted() -> None:
+def test_sources_outside_the_file_and_unknown_fields_are_counted() -> None:
     header = Header(id="t", parent_id="x", source_session_id="x", fork_seq=3)
     reading = read_lines(header_line(header), FIRST.replace('"seq"', '"id":"log/0","seq"'))
     [session] = reading.sessions
-    assert (session.parent, session.source, session.events) == (None, None, [UserMessage(content="a")])
+    assert (session.parent, session.source, session.events) == ("x", None, [UserMessage(content="a")])
     assert reading.warnings == [
-        "1 session lost its parent, which is not in the file",
         "1 fork became a session of its own that holds the inherited events too",
         "1 line lost id",
     ]
 
 
-def test_a_fork_at_zero_keeps_its_source_and_sources_may_come_later() -> None:
+def test_a_fork_at_zero_keeps_its_source() -> None:
     fork = Header(id="t", source_session_id="s", fork_seq=0, parent_id="s")
-    source, child = read_lines(header_line(fork), FIRST, HEAD).sessions
-    assert (source.key, child.key, child.source, child.at_seq) == ("s", "t", "s", 0)
+    source, child = read_lines(HEAD, header_line(fork), FIRST).sessions
+    assert (source.key, child.key, child.parent, child.source, child.at_seq) == ("s", "t", "s", "s", 0)
+
+
+def test_a_parent_may_come_later_and_a_source_may_not() -> None:
+    headers = [Header(id="t", parent_id="u", source_session_id="u", fork_seq=0), Header(id="u")]
+    reading = read_lines(*map(header_line, headers))
+    assert [(session.key, session.parent, session.source) for session in reading.sessions] == [
+        ("u", None, None),
+        ("t", "u", None),
+    ]
+    assert reading.warnings == ["1 session lost its source, which is not in the file before it"]
+
+
+def test_references_are_handed_over_whichever_end_comes_first() -> None:
+    reading = read_lines(header_line(Header(id="a", refs=["b"])), header_line(Header(id="b", refs=["a"])))
+    assert {session.key: session.refs for session in reading.sessions} == {"a": ("b",), "b": ("a",)}
+
+
+def lenient(*lines: str) -> tuple[list[Step], list[str]]:
+    steps, losses = steps_of(records_of("log", "\n".join(lines)), FORMAT, lenient=True)
+    return steps, losses.warnings()
+
+
+def event(seq: int, content: str = "x") -> str:
+    return event_line(UserMessage(content=content).model_copy(update={"seq": seq}))
+
+
+def test_a_broken_event_leaves_a_mark_so_that_later_seqs_hold() -> None:
+    steps, warnings = lenient(HEAD, event(0), "{torn", '{"seq":2,"type":"user/message"}', event(3, "c"), event(4, "d"))
+    left_out = CustomEvent(name="record/left-out", data="{}")
+    assert [step.event for step in steps if isinstance(step, Logged)] == [
+        UserMessage(content="x"),
+        left_out,
+        left_out,
+        UserMessage(content="c"),
+        UserMessage(content="d"),
+    ]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("2 records left out, the first: log line 3: not JSON")
+
+
+def test_a_hole_wider_than_what_was_left_out_is_refused() -> None:
+    steps, warnings = lenient(HEAD, event(0), "{torn", event(3), event(1))
+    assert [step.event for step in steps if isinstance(step, Logged)] == [UserMessage(content="x")] * 2
+    assert warnings[0].startswith("2 records left out")
+
+
+def test_events_under_a_broken_header_go_to_no_other_session() -> None:
+    steps, warnings = lenient(HEAD, event(0), HEAD.replace('"id":"s"', '"id":"s s"'), event(1), HEAD, event(1))
+    assert len(steps) == 2
+    assert warnings[0].startswith("4 records left out, the first: log line 3: id: ")
+
+
+MANY = [
+    header_line(Header(id="a", label="A", refs=["c"], metadata='{"a":1}', config=SessionConfig(skills=[]))),
+    event_line(TurnStart(turn_id="t", timestamp=5).model_copy(update={"seq": 0})),
+    event(1),
+    header_line(Header(id="b", parent_id="a", source_session_id="a", fork_seq=1, first_seq=1)),
+    event(1),
+    event_line(ToolResult(call_id="c", result="[1]", retrieval=Retrieval(layer="L0")).model_copy(update={"seq": 2})),
+    header_line(Header(id="c", source_session_id="a", fork_seq=0)),
+    event(0),
+]
+
+
+def test_a_part_of_a_file_gives_the_first_steps_of_the_whole() -> None:
+    found = records_of("log", "\n".join(MANY))
+    whole, _ = steps_of(found)
+    for count in range(1, len(found)):
+        steps, _ = steps_of(found[:count])
+        assert steps == whole[: len(steps)]
+    assert len(whole) == len(MANY)
+
+
+@settings(deadline=None)
+@given(mutated([json.loads(line) for line in MANY]))
+def test_whatever_a_record_holds_it_is_read_or_refused(log: tuple[list[Any], int]) -> None:
+    steps, _ = read_leniently(FORMAT, log[0])
+    check(steps)

@@ -1,0 +1,162 @@
+"""JSON text taken apart into the texts of its values, none of them decoded: so a list or object of any size is read.
+
+One broken value costs itself alone, as long as its brackets and quotes are paired.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+CHUNK = 256 * 1024
+_IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+_IN_VALUE = re.compile(rb'[^"\[\]{}]*')
+_BETWEEN = re.compile(rb'[^"\[\]{},]*')
+_IN_KEY = re.compile(rb'[^"\[\]{},:]*')
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_QUOTE = ord('"')
+_OPENING = frozenset(b"[{")
+_CLOSING = frozenset(b"]}")
+
+
+class Torn(Exception):
+    """The text ends, or goes on, where a list or an object may not. `place`: of the value, where it is known."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+        self.place: str | None = None
+
+
+class Scanner:
+    """A place in a stream of JSON text. A value of more than `limit` bytes is passed over."""
+
+    def __init__(self, head: bytes, stream: BinaryIO, limit: int) -> None:
+        self._buffer = head
+        self._at = 0
+        self._stream = stream
+        self._limit = limit
+
+    def peek(self) -> bytes:
+        """The next byte that is not white space, none at the end."""
+        while (at := self._passed(_SPACE)) == len(self._buffer) and self._fill():
+            pass
+        return self._buffer[at : at + 1]
+
+    def skip(self) -> None:
+        """Passes over the byte that was peeked at."""
+        self._at += 1
+
+    def rest(self) -> bytes:
+        """What was read of the stream and stands behind this place."""
+        return self._buffer[self._at :]
+
+    def items(self) -> Iterator[bytes | None]:
+        """The texts of the items of the list that begins here, None for one beyond the limit. Raises Torn."""
+        self.skip()
+        if self.peek() == b"]":
+            self.skip()
+            return
+        end = b","
+        while end == b",":
+            item = self._text(_BETWEEN)
+            end = self._end(b"]")
+            yield item
+
+    def fields(self) -> Iterator[bytes | None]:
+        """The texts of the names in the object that begins here; its taker takes each one's value. Raises Torn."""
+        self.skip()
+        if self.peek() == b"}":
+            self.skip()
+            return
+        end = b","
+        while end == b",":
+            name = self._text(_IN_KEY)
+            self._end(b":", more=b"")
+            self.peek()
+            yield name
+            end = self._end(b"}")
+
+    def value(self) -> bytes | None:
+        """The text of the value that begins here, None for one beyond the limit."""
+        return self._text(_BETWEEN)
+
+    def _end(self, closing: bytes, more: bytes = b",") -> bytes:
+        found = self.peek()
+        if not found:
+            raise Torn("the document ends in the middle")
+        if found not in (closing, more):
+            raise Torn(f"not JSON: {_shown(found)} stands where {_shown(closing)} must")
+        self.skip()
+        return found
+
+    def _text(self, outermost: re.Pattern[bytes]) -> bytes | None:
+        """The text up to where, outside of strings and brackets, `outermost` ends."""
+        parts: list[bytes] = []
+        size = depth = 0
+        quoted = done = False
+        while not done:
+            start = self._at
+            depth, quoted, done = self._scan(outermost, depth, quoted)
+            parts.append(self._buffer[start : self._at])
+            size += len(parts[-1])
+            if size > self._limit:
+                parts.clear()
+            if not done and not self._fill():
+                break
+        return None if size > self._limit else b"".join(parts)
+
+    def _scan(self, outermost: re.Pattern[bytes], depth: int, quoted: bool) -> tuple[int, bool, bool]:
+        """Goes on to the end of the text, or of what was read of it; then the last is false."""
+        buffer = self._buffer
+        while True:
+            at = self._passed(_IN_STRING if quoted else _IN_VALUE if depth else outermost)
+            if at == len(buffer) or (quoted and buffer[at] != _QUOTE):
+                return depth, quoted, False
+            byte = buffer[at]
+            if byte == _QUOTE:
+                quoted = not quoted
+            elif byte in _OPENING:
+                depth += 1
+            elif byte in _CLOSING and depth:
+                depth -= 1
+            else:
+                return depth, quoted, True
+            self._at += 1
+
+    def _passed(self, pattern: re.Pattern[bytes]) -> int:
+        """The place behind what the pattern matches here, always something if only nothing."""
+        found = pattern.match(self._buffer, self._at)
+        assert found is not None
+        self._at = found.end()
+        return self._at
+
+    def _fill(self) -> bool:
+        """Reads on; what was passed over is forgotten."""
+        more = self._stream.read(CHUNK)
+        self._buffer = self._buffer[self._at :] + more
+        self._at = 0
+        return bool(more)
+
+
+def _shown(byte: bytes) -> str:
+    return repr(byte.decode("latin-1"))
+
+
+def joined(head: bytes, stream: BinaryIO) -> BinaryIO:
+    """The bytes, and then what is left of the stream."""
+    return io.BufferedReader(_Joined(head, stream), CHUNK)
+
+
+class _Joined(io.RawIOBase):
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self._head = io.BytesIO(head)
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._head.read(len(buffer)) or self._stream.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
