@@ -61,6 +61,7 @@ def add_message(
             dialogue.start_step(time=time)
             add_answer(dialogue, said, time=time)
             if not said.calls:
+                dialogue.end_step(time=time)
                 dialogue.end_turn(time=time)
         case "tool":
             dialogue.result(said.call_id, text.to_json(said.content, place), blocks=said.blocks, time=time)

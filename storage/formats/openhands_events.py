@@ -123,6 +123,7 @@ class Stream:
             self._awaiting[key] = (call.id, time)
         self._dialogue.call(call.id, call.name, call.args, time=time)
         if event["action"] in _ENDS:
+            self._dialogue.end_step(time=time)
             self._dialogue.end_turn(time=time)
 
     def _start_step(self, response: str | None, time: int | None) -> None:
