@@ -175,22 +175,15 @@ def _is_line(name: str, found: Line) -> bool:
     return found.content.lstrip()[:1] == b"{" and isinstance(line(name, found), Record)
 
 
-class _Chained(io.RawIOBase):
-    """Bytes, and then what is left of a stream."""
+class _Chained:
+    """Bytes, and then what is left of a stream. It has no `readinto`, so that ijson reads it."""
 
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+    def __init__(self, head: bytes, stream: "BinaryIO | _Chained") -> None:
         self._head = io.BytesIO(head)
         self._stream = stream
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
-        wanted = -1 if size is None else size
-        head = self._head.read(wanted)
-        if wanted < 0:
-            return head + self._stream.read()
-        return head or self._stream.read(wanted)
+    def read(self, size: int) -> bytes:
+        return self._head.read(size) or self._stream.read(size)
 
 
 def _take(stream: _Chained, size: int) -> bytes:
