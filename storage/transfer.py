@@ -72,7 +72,7 @@ async def import_document(
     Raises BadInput, naming place and rule, for what is no such document; DuplicateId, NotFound (the parent).
     """
     label = None if label is None else check_label(label)
-    (reading,) = await asyncio.to_thread(formats.read, [(NAME, text.clean(document))], _FORMATS[format])
+    reading = await asyncio.to_thread(formats.read, NAME, text.clean(document), _FORMATS[format])
     if id is not None or label is not None:
         if len(reading.sessions) != 1:
             raise errors.BadInput(

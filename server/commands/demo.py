@@ -50,8 +50,7 @@ async def _prepare(settings: Settings) -> tuple[str, bool]:
     async with opened(settings) as store:
         if await store.sessions.count(SPACE, Selection()) == 0:
             for sample in sorted(set(SAMPLES.glob("*.jsonl")) - {LIVE}):
-                for reading in formats.read([(sample.name, sample.read_text("utf-8"))]):
-                    await import_reading(store, SPACE, reading)
+                await import_reading(store, SPACE, formats.read(sample.name, sample.read_text("utf-8")))
         return store.database.name, await is_guarded(store.database, settings)
 
 

@@ -1,27 +1,23 @@
 """`sapwood import`: logs of known formats into a space."""
 
 import asyncio
-from collections import Counter
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any
+import contextlib
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Annotated, BinaryIO
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
+from server.commands.import_following import follow_all
+from server.commands.import_inputs import Input, inputs
+from server.commands.import_report import Report
 from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Json, Space, settings_of
-from server.commands.terminal import fail, opened, print_json, progress
+from server.commands.terminal import opened, progress
 from server.settings import Settings
-from storage import errors, formats, text
-from storage.formats import deepseek_harness
-from storage.formats.foreign import Reading
-from storage.importing import Imported, import_reading
+from storage import errors, formats
+from storage.importing import NotYet, Target
+from storage.importing.stream import import_stream
 from storage.store import Store
-
-TOGETHER = deepseek_harness.FORMAT
-"""The format whose files name each other."""
 
 
 def _format(value: str | None) -> str | None:
@@ -31,137 +27,120 @@ def _format(value: str | None) -> str | None:
 
 
 def import_files(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE…", help="Logs; give those together that belong together.")
-    ],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files, folders and globs; - is standard input.")],
     format: Annotated[
         str | None,
         typer.Option(callback=_format, help=f"{', '.join(formats.FORMATS)}. By default told by the content."),
     ] = None,
     parent: Annotated[str | None, typer.Option(metavar="ID", help="The session to put the roots under.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and compare, but write nothing.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on reading as the logs grow, until Ctrl-C.")] = False,
     as_json: Json = False,
     space: Space = "default",
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Reads logs into a space. Each file's sessions come in whole or, where one is refused, not at all."""
+    """Reads logs of agents into a space. What is there already stays, and is gone on with where a log has grown."""
+    if follow and dry_run:
+        raise typer.BadParameter("a dry run has nothing to follow", param_hint="--follow")
+    if follow and "-" in paths:
+        raise typer.BadParameter("standard input can't be followed: name the file", param_hint="--follow")
     settings = settings_of(database_url=database_url, data_dir=data_dir)
-    done = _Done(as_json)
-    asyncio.run(_import_all(settings, space, files, format, parent, done))
-    done.print()
-    if done.failed:
+    report = Report(as_json, dry=dry_run)
+    work = follow_all if follow else _import_all
+    asyncio.run(_with_target(settings, space, parent, report, lambda target: work(target, paths, format, report)))
+    report.print()
+    if report.failed:
         raise typer.Exit(1)
 
 
-@dataclass
-class _Done:
-    """What was imported, and what was not."""
-
-    as_json: bool
-    imported: list[tuple[str, list[str], Imported]] = field(default_factory=list)
-    failed: list[tuple[list[str], str]] = field(default_factory=list)
-    files: Counter[str] = field(default_factory=Counter)
-
-    def fail(self, files: list[str], message: str) -> None:
-        """Takes down what could not be imported, and says so."""
-        self.failed.append((files, message))
-        named = len(files) != 1 or files[0] in message
-        fail(message if named else f"{files[0]}: {message}")
-
-    def print(self) -> None:
-        """The summary, for people or for machines."""
-        if self.as_json:
-            print_json(self._document())
-        elif self.imported:
-            self._print_table()
-
-    def _document(self) -> dict[str, Any]:
-        return {
-            "imported": [
-                {
-                    "format": format,
-                    "files": files,
-                    "sessions": done.sessions,
-                    "forks": done.forks,
-                    "otherNodes": done.nodes,
-                    "events": done.events,
-                    "ids": list(done.ids.values()),
-                    "warnings": done.warnings,
-                }
-                for format, files, done in self.imported
-            ],
-            "failed": [{"files": files, "message": message} for files, message in self.failed],
-        }
-
-    def _print_table(self) -> None:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("Format", min_width=max(map(len, formats.FORMATS)))
-        for name in ("Files", "Sessions", "Forks", "Other nodes", "Events", "Warnings"):
-            table.add_column(name, justify="right")
-        for format in dict.fromkeys(format for format, _, _ in self.imported):
-            found = [done for name, _, done in self.imported if name == format]
-            counts = [self.files[format]]
-            counts += [sum(getattr(done, name) for done in found) for name in ("sessions", "forks", "nodes", "events")]
-            table.add_row(format, *(f"{count:,}" for count in counts), str(sum(len(done.warnings) for done in found)))
-        console = Console()
-        console.print(table)
-        for _, files, done in self.imported:
-            for warning in done.warnings:
-                console.print(f"{', '.join(files)}: {warning}", markup=False, highlight=False, soft_wrap=True)
-
-
-async def _import_all(
-    settings: Settings, space: str, files: list[Path], format: str | None, parent: str | None, done: _Done
+async def _with_target(
+    settings: Settings, space: str, parent: str | None, report: Report, work: Callable[[Target], Awaitable[None]]
 ) -> None:
-    """File by file; those whose format has files name each other at the end, as one."""
-    together: list[tuple[str, str]] = []
-    async with opened(settings) as store:
-        if parent is not None and await store.sessions.get(space, parent) is None:
-            raise errors.NotFound(f"--parent: no session {parent!r} in space {space!r} of {store.database.name}")
-        for path in files:
-            name = text.clean(str(path))
-            try:
-                content = path.read_bytes().decode()
-                readings = formats.read([(name, content)], format)
-            except OSError as error:
-                done.fail([name], f"can't be read: {error.strerror}")
-            except UnicodeDecodeError as error:
-                done.fail([name], f"is not UTF-8 text (at byte {error.start})")
-            except errors.BadInput as error:
-                done.fail([name], error.message)
-            else:
-                done.files[readings[0].format] += 1
-                if readings[0].format == TOGETHER:
-                    together.append((name, content))
-                else:
-                    await _import(store, space, [name], readings, parent, done)
-        if together:
-            names = [name for name, _ in together]
-            try:
-                readings = formats.read(together, TOGETHER)
-            except errors.BadInput as error:
-                done.fail(names, error.message)
-            else:
-                await _import(store, space, names, readings, parent, done)
+    async with _store(settings, report.dry) as store:
+        target = Target(store, space, parent_id=parent, dry=report.dry)
+        if parent is not None and not await target.has(parent):
+            where = "" if store is None else f" of {store.database.name}"
+            raise errors.NotFound(f"--parent: no session {parent!r} in space {space!r}{where}")
+        await work(target)
+
+
+@contextlib.asynccontextmanager
+async def _store(settings: Settings, dry: bool) -> AsyncIterator[Store | None]:
+    """The store; a dry run does without one that is not there."""
+    async with contextlib.AsyncExitStack() as stack:
+        store: Store | None = None
+        try:
+            store = await stack.enter_async_context(opened(settings, existing=dry))
+        except errors.StartupError:
+            if not dry or settings.database_url is not None:
+                raise
+        yield store
+
+
+async def _import_all(target: Target, paths: Sequence[str], format: str | None, report: Report) -> None:
+    """File by file; those that need sessions of others come again after them."""
+    waiting = await asyncio.to_thread(inputs, paths)
+    total = sum(each.path.stat().st_size for each in waiting if each.path is not None and each.path.is_file())
+    with progress("Importing", total, of_bytes=True) as advance:
+        defer = True
+        while waiting:
+            later = [each for each in waiting if not await _import(target, each, format, report, advance, defer)]
+            defer = len(later) < len(waiting)
+            waiting = later
 
 
 async def _import(
-    store: Store, space: str, files: list[str], readings: list[Reading], parent: str | None, done: _Done
-) -> None:
-    total = sum(len(session.events) for reading in readings for session in reading.sessions)
-    what = files[0] if len(files) == 1 else f"{len(files)} files"
-    with progress(f"Importing {what}", total) as advance:
-        for reading in readings:
-            held = _files_of(reading, files)
-            try:
-                imported = await import_reading(store, space, reading, parent_id=parent, progress=advance)
-            except errors.SapwoodError as error:
-                done.fail(held, error.message)
-            else:
-                done.imported.append((reading.format, held, imported))
+    target: Target, given: Input, format: str | None, report: Report, advance: Callable[[int], None], defer: bool
+) -> bool:
+    """Imports a file; False if it has to wait for others."""
+    heard = 0
+
+    def on_bytes(count: int) -> None:
+        nonlocal heard
+        heard += count
+        advance(count)
+
+    told = ""
+
+    def on_format(name: str) -> None:
+        nonlocal told
+        told = name
+
+    try:
+        with _open(given, on_bytes) as stream:
+            patient = defer and given.path is not None
+            told, done = await import_stream(target, given.name, stream, format, defer=patient, on_format=on_format)
+            report.add(told, given.name, done)
+    except NotYet:
+        advance(-heard)
+        return False
+    except OSError as error:
+        report.fail(given.name, f"can't be read: {error.strerror}")
+    except errors.Unavailable:
+        raise
+    except errors.SapwoodError as error:
+        if told or given.expected or format is not None:
+            report.fail(given.name, error.message)
+        else:
+            report.skipped.append(given.name)
+    return True
 
 
-def _files_of(reading: Reading, files: list[str]) -> list[str]:
-    """Those of the files that a reading comes from: where several were read as one, each session's key names its."""
-    keys = [session.key for session in reading.sessions]
-    return [name for name in files if any(f"{name} line " in key for key in keys)] if len(files) > 1 else files
+class _Heard(io.FileIO):
+    """A file that says how much of it was read."""
+
+    def __init__(self, file: str | int, on_bytes: Callable[[int], None]) -> None:
+        super().__init__(file, closefd=not isinstance(file, int))
+        self._on_bytes = on_bytes
+
+    def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override]
+        count = super().readinto(buffer) or 0
+        self._on_bytes(count)
+        return count
+
+
+@contextlib.contextmanager
+def _open(given: Input, on_bytes: Callable[[int], None]) -> Iterator[BinaryIO]:
+    with io.BufferedReader(_Heard(0 if given.path is None else str(given.path), on_bytes), 1024 * 1024) as stream:
+        yield stream

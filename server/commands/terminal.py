@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from server.settings import Settings
 from storage.store import Store
@@ -25,13 +25,14 @@ def print_json(document: Any) -> None:
 
 
 @contextlib.contextmanager
-def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def progress(what: str, total: int | None, *, of_bytes: bool = False) -> Iterator[Callable[[int], None]]:
     """A bar on stderr, if that is a terminal; to be told how much more is done."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
         return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    count = DownloadColumn() if of_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), count, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bars:
         task = bars.add_task(what, total=total)
         yield lambda count: bars.advance(task, count)

@@ -12,7 +12,19 @@ from types import ModuleType
 
 from storage import errors
 from storage.events import Event
-from storage.formats import deepseek_harness, jsonl, open_assistant, openai, records, session_yaml, tau_bench
+from storage.formats import (
+    chatgpt,
+    claude_code,
+    codex,
+    librechat,
+    open_assistant,
+    openai,
+    openhands,
+    pi,
+    records,
+    swe_agent,
+    tau_bench,
+)
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
 from storage.formats.records import Broken, Record, Unparsed
 
@@ -20,7 +32,18 @@ __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "r
 
 _BY_NAME: Mapping[str, ModuleType] = {
     module.FORMAT: module
-    for module in (jsonl, deepseek_harness, tau_bench, open_assistant, openai, session_yaml)
+    for module in (
+        claude_code,
+        codex,
+        pi,
+        openhands,
+        swe_agent,
+        tau_bench,
+        open_assistant,
+        chatgpt,
+        librechat,
+        openai,
+    )
 }
 FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
@@ -93,9 +116,13 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
         raise errors.BadInput(f"{first.place}: {first.why} (known formats: {known})")
     if isinstance(first.value, Unparsed):
         raise errors.BadInput(f"{first.place}: {first.value.why} (known formats: {known})")
-    raise errors.BadInput(
-        f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}"
-    )
+    raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}")
+
+
+def _steps(source: Feed, found: Iterator[Record | Broken]) -> Iterator[Step]:
+    for record in found:
+        yield from source.add(record)
+    yield from source.end()
 
 
 def read(name: str, content: str, format: str | None = None) -> Reading:
@@ -105,7 +132,7 @@ def read(name: str, content: str, format: str | None = None) -> Reading:
     source = feed(name, head, format)
     sessions: dict[str, ForeignSession] = {}
     logs: dict[str, list[Event]] = {}
-    for step in itertools.chain(itertools.chain.from_iterable(map(source.add, found)), source.end()):
+    for step in _steps(source, found):
         match step:
             case ForeignSession():
                 sessions[step.key] = step

@@ -1,24 +1,27 @@
-"""Messages as chat completions endpoints take and give them, into events; formats of evaluations share their shape.
+"""Chat messages as OpenAI's chat completions API has them, the legacy ones too, into the events of a dialogue.
 
 https://platform.openai.com/docs/api-reference/chat/create
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from storage import errors, text
 from storage.events import JsonText
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
-from storage.formats.records import as_list, as_object, as_text
+from storage.formats.records import as_list, as_object, as_text, shape
 
-_FIELDS: Mapping[str, Sequence[str]] = {
+_FIELDS = {
     "system": ("content",),
     "developer": ("content",),
     "user": ("content",),
-    "assistant": ("content", "refusal", "reasoning", "reasoning_content", "tool_calls"),
+    "assistant": ("content", "name", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"),
     "tool": ("content", "tool_call_id", "name"),
+    "function": ("content", "name"),
 }
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_THOUGHTS = frozenset({"thinking", "reasoning"})
 
 
 class Call(NamedTuple):
@@ -30,27 +33,43 @@ class Call(NamedTuple):
 
 
 class ChatMessage(NamedTuple):
-    """A message that was found sound. `blocks` are its content parts where its text does not say all of them."""
+    """A message that was found sound.
+
+    `parts` is the list that its content was, `blocks` the same where it says more than the texts do. `thoughts` are
+    what it holds as reasoning, which is the first that is text.
+    """
 
     role: str
     content: str
     blocks: JsonText | None = None
-    reasoning: str | None = None
+    parts: JsonText | None = None
+    thoughts: Sequence[object] = ()
     calls: Sequence[Call] = ()
     call_id: object = None
+    name: object = None
+
+    @property
+    def reasoning(self) -> str | None:
+        """The reasoning, if there is any."""
+        return next((thought for thought in self.thoughts if isinstance(thought, str) and thought), None)
 
 
-def add_message(
-    dialogue: Dialogue, message: dict[str, Any], place: str, losses: Losses, *, time: int | None = None
-) -> None:
-    """Logs a message: a user's starts a turn, an assistant's is a step, and one without calls ends its turn.
+def is_message(value: object) -> bool:
+    """Whether a value looks like a message of a chat."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("role"), str)
+        and any(name in value for name in ("content", "tool_calls", "function_call"))
+    )
 
-    Raises BadInput, naming the place, before anything is logged.
+
+def add_message(dialogue: Dialogue, message: object, place: str, losses: Losses, *, time: int | None = None) -> None:
+    """Logs a message, in turns and steps: a user message starts a turn, an answer without calls ends it.
+
+    `time` is in ms since 1970. Raises BadInput, naming the place, before it logs anything.
     """
-    said = parsed(message, place)
-    unknown = None if said.role in _FIELDS else text.to_json(message, place)
-    if said.role in _FIELDS:
-        losses.fields(f"{said.role} message", message, ("role", *_FIELDS[said.role]))
+    fields = as_object(message, place)
+    said = parsed(fields, place)
     match said.role:
         case "system" | "developer":
             add_system(dialogue, said, losses, time=time)
@@ -58,28 +77,35 @@ def add_message(
             dialogue.start_turn(time=time)
             dialogue.user(said.content, blocks=said.blocks, time=time)
         case "assistant":
-            dialogue.start_step(time=time)
-            add_answer(dialogue, said, time=time)
+            dialogue.start_step(agent=said.name if isinstance(said.name, str) else None, time=time)
+            add_answer(dialogue, said, losses, time=time)
             if not said.calls:
                 dialogue.end_step(time=time)
                 dialogue.end_turn(time=time)
-        case "tool":
-            dialogue.result(said.call_id, text.to_json(said.content, place), blocks=said.blocks, time=time)
+        case "tool" | "function":
+            dialogue.result(said.call_id, text.to_json(said.content, place), blocks=said.parts, time=time)
         case _:
+            dialogue.custom(said.role, text.to_json(fields, place), time=time)
             losses.add("message", "of unknown role kept as custom")
-            dialogue.custom(said.role, unknown or "{}", time=time)
+    if said.role in _FIELDS:
+        losses.fields(f"{said.role} message", fields, ("role", *_FIELDS[said.role]))
 
 
 def add_system(dialogue: Dialogue, said: ChatMessage, losses: Losses, *, time: int | None = None) -> None:
     """Logs a system message, which has room for text alone."""
-    if said.blocks is not None:
-        losses.add("system message", "lost what its parts hold beside text")
     dialogue.system(said.content, time=time)
+    if said.blocks is not None:
+        losses.add("system message", "lost its parts other than text")
+    if said.role == "developer":
+        losses.add("developer message", "became a system message")
 
 
-def add_answer(dialogue: Dialogue, said: ChatMessage, *, time: int | None = None) -> None:
+def add_answer(dialogue: Dialogue, said: ChatMessage, losses: Losses, *, time: int | None = None) -> None:
     """Logs an assistant message and its calls, in the step that is open."""
-    dialogue.assistant(said.content, reasoning=said.reasoning, blocks=said.blocks, time=time)
+    reasoning = said.reasoning
+    if any(thought not in (None, "", reasoning) for thought in said.thoughts):
+        losses.add("assistant message", "lost a second or unreadable reasoning")
+    dialogue.assistant(said.content, reasoning=reasoning, blocks=said.blocks, time=time)
     for call in said.calls:
         dialogue.call(call.id, call.name, call.args, time=time)
 
@@ -87,47 +113,69 @@ def add_answer(dialogue: Dialogue, said: ChatMessage, *, time: int | None = None
 def parsed(message: dict[str, Any], place: str) -> ChatMessage:
     """The message, checked. Raises BadInput, naming the place."""
     role = as_text(message.get("role"), f"{place}.role")
-    content, blocks = content_of(message.get("content"), f"{place}.content")
+    if role not in _FIELDS:
+        text.to_json(message, place)
+        return ChatMessage(role, "")
+    said = _content(message, place)._replace(role=role)
     if role != "assistant":
-        return ChatMessage(role, content, blocks, call_id=message.get("tool_call_id"))
-    if isinstance(refusal := message.get("refusal"), str) and refusal:
-        said = [{"type": "text", "text": content}] if content else []
-        blocks = blocks or text.to_json([*said, {"type": "refusal", "refusal": refusal}], place)
-        content = content or refusal
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    calls = as_list(message.get("tool_calls") or [], f"{place}.tool_calls")
-    return ChatMessage(
-        role,
-        content,
-        blocks,
-        reasoning if isinstance(reasoning, str) else None,
-        [_call(call, f"{place}.tool_calls[{index}]") for index, call in enumerate(calls)],
-    )
+        return said._replace(call_id=message.get("tool_call_id"))
+    thoughts = [message.get("reasoning_content"), message.get("reasoning"), *said.thoughts]
+    return said._replace(thoughts=thoughts, calls=_calls(message, place), name=message.get("name"))
 
 
-def content_of(content: object, place: str) -> tuple[str, JsonText | None]:
-    """The text of a content, and its parts where some are other than plain text. Raises BadInput."""
-    match content:
-        case None:
-            return "", None
-        case str():
-            return content, None
-        case list():
-            texts = [part["text"] for part in content if _has_text(part)]
-            plain = all(_has_text(part) and part.keys() == {"type", "text"} for part in content)
-            return "".join(texts), None if plain else text.to_json(content, place)
-    raise errors.BadInput(f"{place}: must be a string, a list of parts or null")
-
-
-def _has_text(part: object) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+def _calls(message: dict[str, Any], place: str) -> list[Call]:
+    given = as_list(message.get("tool_calls") or [], f"{place}.tool_calls")
+    calls = [_call(call, f"{place}.tool_calls[{index}]") for index, call in enumerate(given)]
+    if legacy := message.get("function_call"):
+        calls.append(_function(None, legacy, "arguments", f"{place}.function_call"))
+    return calls
 
 
 def _call(value: object, place: str) -> Call:
     call = as_object(value, place)
     if isinstance(custom := call.get("custom"), dict):
-        name, arguments = custom.get("name"), custom.get("input")
-    else:
-        function = as_object(call.get("function"), f"{place}.function")
-        name, arguments = function.get("name"), function.get("arguments")
-    return Call(call.get("id"), as_text(name, f"{place}.name"), text.to_json(arguments, f"{place}.arguments"))
+        return _function(call.get("id"), custom, "input", f"{place}.custom")
+    return _function(call.get("id"), call.get("function"), "arguments", f"{place}.function")
+
+
+def _function(id: object, value: object, arguments: str, place: str) -> Call:
+    function = as_object(value, place)
+    given = function.get(arguments)
+    args = text.to_json("" if given is None else given, f"{place}.{arguments}")
+    return Call(id, as_text(function.get("name"), f"{place}.name"), args)
+
+
+def _content(message: dict[str, Any], place: str) -> ChatMessage:
+    content = message.get("content")
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        content = [*_as_parts(content), {"type": "refusal", "refusal": refusal}]
+    match content:
+        case None:
+            return ChatMessage("", "")
+        case str():
+            return ChatMessage("", content)
+        case list():
+            return _of_parts(content, f"{place}.content")
+    raise errors.BadInput(f"{place}.content: must be a string, a list of parts or null, is {shape(content)}")
+
+
+def _as_parts(content: object) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if isinstance(content, str) and content else []
+
+
+def _of_parts(parts: list[Any], place: str) -> ChatMessage:
+    texts = [part["text"] for part in parts if _says(part, _TEXTS, "text")]
+    thoughts = [part[part["type"]] for part in parts if any(_says(part, {kind}, kind) for kind in _THOUGHTS)]
+    encoded = text.to_json(parts, place)
+    plain = all(_says(part, {"text"}, "text") and len(part) == 2 for part in parts)
+    return ChatMessage("", "".join(texts), None if plain else encoded, encoded, ["\n\n".join(thoughts)])
+
+
+def _says(part: object, kinds: Collection[str], field: str) -> bool:
+    if not isinstance(part, dict) or not isinstance(part.get(field), str):
+        return False
+    kind = part.get("type")
+    return isinstance(kind, str) and kind in kinds

@@ -6,7 +6,7 @@ ended by the record that shows its end: the answer, the last result, or what com
 
 import hashlib
 from collections import defaultdict, deque
-from typing import Any
+from typing import Any, NamedTuple
 
 from storage.events import (
     AssistantMessage,
@@ -28,6 +28,18 @@ from storage.formats.foreign import Logged, Losses, Step
 MAX_IDENTIFIER = 256
 LABEL_LENGTH = 80
 """Characters of a label that is made of a text."""
+_Calls = tuple[tuple[str, tuple[tuple[str | None, str | None], ...]], ...]
+
+
+class Mark(NamedTuple):
+    """What a dialogue has open at a place, small enough to be kept for each record of a log."""
+
+    head: int
+    turn: str | None
+    step: str | None
+    counts: tuple[int, int, int, int]
+    calls: _Calls
+    step_end: dict[str, Any] | None
 
 
 class Dialogue:
@@ -48,23 +60,46 @@ class Dialogue:
         self._made_ids = 0
         self._waiting: list[Logged] = []
         self._unanswered: defaultdict[str, deque[tuple[str | None, str | None]]] = defaultdict(deque)
+        self._marked_calls: _Calls | None = ()
         self._awaited = 0
         self._step_end: dict[str, Any] = {}
 
+    def mark(self) -> Mark:
+        """The state now, to go on from in another session."""
+        if self._marked_calls is None:
+            self._marked_calls = tuple((call, tuple(places)) for call, places in self._unanswered.items())
+        counts = (self._turns, self._steps, self._made_ids, self._awaited)
+        return Mark(self.head, self.turn, self.step, counts, self._marked_calls, dict(self._step_end) or None)
+
+    def resume(self, key: str, mark: Mark) -> "Dialogue":
+        """Another session whose first own event comes at the head of the mark, with the state of then."""
+        other = Dialogue(key, self._losses)
+        other.head, other.turn, other.step = mark.head, mark.turn, mark.step
+        other._turns, other._steps, other._made_ids, other._awaited = mark.counts
+        other._marked_calls = mark.calls
+        for call, places in mark.calls:
+            other._unanswered[call] = deque(places)
+        other._step_end = dict(mark.step_end or {})
+        return other
+
     def fork(self, key: str) -> "Dialogue":
         """The same state for another session, whose first own event comes at this one's head."""
-        other = Dialogue(key, self._losses)
-        other.head, other.turn, other.step = self.head, self.turn, self.step
-        other._turns, other._steps, other._made_ids = self._turns, self._steps, self._made_ids
-        for call, places in self._unanswered.items():
-            other._unanswered[call] = places.copy()
-        other._awaited = self._awaited
-        other._step_end = dict(self._step_end)
-        return other
+        return self.resume(key, self.mark())
+
+    @property
+    def awaits(self) -> bool:
+        """Whether the open step has calls without a result."""
+        return self._awaited > 0
 
     def take(self) -> list[Step]:
         """The events since this was last asked."""
         taken: list[Step] = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+    def drafts(self) -> list[Event]:
+        """The same, as events alone."""
+        taken = [logged.event for logged in self._waiting]
         self._waiting.clear()
         return taken
 
@@ -115,9 +150,7 @@ class Dialogue:
         self._steps += 1
         self.step = f"step-{self._steps}"
         return self.add(
-            StepStart(
-                turn_id=self.turn, step_id=self.step, agent_name=agent, model_input=model_input, timestamp=time
-            )
+            StepStart(turn_id=self.turn, step_id=self.step, agent_name=agent, model_input=model_input, timestamp=time)
         )
 
     def measure(self, **fields: Any) -> None:
@@ -161,6 +194,7 @@ class Dialogue:
         """A tool call; one without an id gets one. Arguments that are null become an empty text."""
         id = self._call_id(call_id)
         self._unanswered[id].append((self.turn, self.step))
+        self._marked_calls = None
         self._awaited += self.step is not None
         return self.add(ToolCall(call_id=id, name=name, args='""' if args == "null" else args, timestamp=time))
 
@@ -183,6 +217,7 @@ class Dialogue:
         id = self._answered_id(call_id)
         places = self._unanswered.get(id)
         turn, step = places.popleft() if places else (self.turn, self.step)
+        self._marked_calls = None
         if places is not None and not places:
             del self._unanswered[id]
         event = ToolResult(

@@ -1,5 +1,6 @@
 """What a reader of logs hands over: sessions, their events and their places, and what was lost on the way."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,19 +98,19 @@ class Reading:
 
 
 class Losses:
-    """How often each kind of loss happened."""
+    """How often each kind of loss happened. `first_broken` says of the first record left out what is wrong with it."""
 
     def __init__(self) -> None:
         self._events: Counter[tuple[str, str]] = Counter()
         self._stripped: Counter[str] = Counter()
         self._fields: dict[str, set[str]] = {}
         self._broken = 0
-        self._first_broken = ""
+        self.first_broken = ""
 
     def broken(self, message: str) -> None:
         """Counts a record that is left out, as it could not be read; of the first one the message is told."""
         self._broken += 1
-        self._first_broken = self._first_broken or message
+        self.first_broken = self.first_broken or message
 
     def add(self, noun: str, what: str, count: int = 1) -> None:
         """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`."""
@@ -135,7 +136,7 @@ class Losses:
         for noun, names in other._fields.items():
             self._fields.setdefault(noun, set()).update(names)
         self._broken += other._broken
-        self._first_broken = self._first_broken or other._first_broken
+        self.first_broken = self.first_broken or other.first_broken
 
     def warnings(self) -> list[str]:
         """One line per kind, such as `3 records of unknown type kept as custom`."""
@@ -147,7 +148,7 @@ class Losses:
             for (noun, what), count in (*self._events.items(), *stripped.items())
         ]
         if self._broken:
-            first = f"{'the first: ' if self._broken > 1 else ''}{self._first_broken}"
+            first = f"{'the first: ' if self._broken > 1 else ''}{self.first_broken}"
             lines.append(f"{self._broken} record{'s' if self._broken > 1 else ''} left out, {first}")
         return lines
 
@@ -155,6 +156,12 @@ class Losses:
 def legal_id(value: object) -> str | None:
     """The id where a session can have it here, else None."""
     return value if isinstance(value, str) and text.SESSION_ID.match(value) else None
+
+
+def made_id(format: str, *facts: object) -> str:
+    """An id for what has none that is legal here, the same for the same facts."""
+    digest = hashlib.sha256(text.to_json(facts, format).encode()).hexdigest()
+    return f"{format}:{digest[:32]}"
 
 
 def ordered(sessions: Iterable[ForeignSession]) -> list[ForeignSession]:

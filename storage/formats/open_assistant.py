@@ -1,94 +1,114 @@
 """Message trees of Open Assistant (OASST): one tree a line, `{message_tree_id, prompt: {text, role, replies}}`.
 
 The first path of a tree (prompt, first reply, its first reply, ...) is a session; each further reply is a fork that
-leaves its session right after the message that it replies to. https://github.com/LAION-AI/Open-Assistant
+leaves its session right after the message that it replies to. People wrote most of the answers, so that there are
+neither turns nor steps: each message is one event. https://github.com/LAION-AI/Open-Assistant
 """
 
-from collections import deque
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from storage import errors
-from storage.events import AssistantMessage, UserMessage
-from storage.formats.foreign import ForeignSession, Losses, Reading, legal_id
-from storage.formats.records import Document, as_list, as_object, as_text
+from storage import errors, text
+from storage.formats.branches import branches, forks
+from storage.formats.dialogue import Dialogue
+from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.formats.naming import OwnIds, label_of_events
+from storage.formats.records import Record, as_list, as_object, as_text, most
 
 FORMAT = "open-assistant"
-LABEL_LENGTH = 80
 
 
-class _Branch(NamedTuple):
-    """A message to start a session from; `at_seq` is its depth in the tree, as each message is one event."""
-
-    message: Any
-    place: str
-    source: str | None
-    at_seq: int
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first records of a document are trees."""
+    return most(values, _is_tree)
 
 
-def fits(first: object) -> bool:
-    """Whether the first record of a document is a tree."""
-    match first:
+def _is_tree(value: object) -> bool:
+    match value:
         case {"prompt": {"replies": list(), "role": _}}:
             return True
     return False
 
 
-def read(document: Document) -> Reading:
-    """A session per tree and a fork, not counted, per further reply. Raises BadInput, naming the message."""
-    losses = Losses()
-    sessions: list[ForeignSession] = []
-    for place, value in document.records:
-        tree = as_object(value, place)
-        losses.fields("tree", tree, {"message_tree_id", "prompt"})
-        branches = deque([_Branch(tree.get("prompt"), f"{place} prompt", None, 0)])
-        while branches:
-            branch = branches.popleft()
-            key = str(len(sessions))
-            events = _path(branch, key, branches, losses)
-            sessions.append(_session(branch, key, tree, events))
-    return Reading(FORMAT, sessions, losses.warnings())
+def reader(name: str, losses: Losses) -> "OpenAssistant":
+    """A reader of one document."""
+    return OpenAssistant(losses)
 
 
-def _path(start: _Branch, key: str, branches: deque[_Branch], losses: Losses) -> list[UserMessage | AssistantMessage]:
-    """The events from a message down its first replies; the further replies are added to `branches`."""
-    events: list[UserMessage | AssistantMessage] = []
-    message, place = start.message, start.place
-    while True:
-        fields = as_object(message, place)
-        losses.fields("message", fields, {"text", "role", "replies"})
-        events.append(_event(fields, place))
-        replies = as_list(fields.get("replies") or [], f"{place}.replies")
-        places = [f"{place}.replies[{index}]" for index in range(len(replies))]
-        after = start.at_seq + len(events)
-        branches.extend(_Branch(reply, where, key, after) for reply, where in zip(replies[1:], places[1:], strict=True))
-        if not replies:
-            return events
-        message, place = replies[0], places[0]
+class OpenAssistant:
+    """A session per tree and a fork, not counted, per further reply."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._sessions = 0
+        self._ids = OwnIds()
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The sessions of a tree. Raises BadInput, naming the message, for what is none."""
+        tree = as_object(record.value, record.place)
+        facts = {name: value for name, value in tree.items() if name not in ("prompt", "message_tree_id")}
+        metadata = text.to_json(facts, record.place) if facts else None
+        keys = itertools.count(self._sessions)
+        losses = Losses()
+        dialogue = Dialogue(str(next(keys)), losses)
+        prompt = _message(tree.get("prompt"), f"{record.place} prompt")
+        found = list(branches(prompt, _replies, lambda _: str(next(keys)), _Writer(dialogue, losses)))
+        tree_id = self._ids.take(tree.get("message_tree_id"), losses)
+        session = ForeignSession(
+            key=dialogue.key,
+            label=label_of_events(found[0].events),
+            events=found[0].events,
+            id=tree_id,
+            metadata=metadata,
+        )
+        sessions = [session, *forks(found, tree_id, _message_id, self._ids, losses)]
+        self._losses.include(losses)
+        self._sessions += len(sessions)
+        return sessions
+
+    def end(self) -> Sequence[Step]:
+        """Nothing, as each tree stands for itself."""
+        return ()
 
 
-def _event(message: dict[str, Any], place: str) -> UserMessage | AssistantMessage:
-    content = as_text(message.get("text"), f"{place}.text")
-    match message.get("role"):
-        case "prompter":
-            return UserMessage(content=content)
-        case "assistant":
-            return AssistantMessage(content=content)
-    raise errors.BadInput(f"{place}.role: {message.get('role')!r} is neither 'prompter' nor 'assistant'")
+class _Message(NamedTuple):
+    fields: dict[str, Any]
+    place: str
 
 
-def _session(
-    start: _Branch, key: str, tree: dict[str, Any], events: Sequence[UserMessage | AssistantMessage]
-) -> ForeignSession:
-    own_id = tree.get("message_tree_id")
-    is_tree = start.source is None
-    return ForeignSession(
-        key=key,
-        label=" ".join(events[0].content.split())[:LABEL_LENGTH] or None,
-        events=events,
-        id=legal_id(own_id) if is_tree else None,
-        parent=start.source,
-        source=start.source,
-        at_seq=start.at_seq,
-        counted=is_tree,
-    )
+def _message(value: object, place: str) -> _Message:
+    return _Message(as_object(value, place), place)
+
+
+def _replies(message: _Message) -> list[_Message]:
+    place = f"{message.place}.replies"
+    replies = as_list(message.fields.get("replies") or [], place)
+    return [_message(reply, f"{place}[{index}]") for index, reply in enumerate(replies)]
+
+
+class _Writer:
+    def __init__(self, dialogue: Dialogue, losses: Losses) -> None:
+        self.dialogue = dialogue
+        self._losses = losses
+
+    def add(self, node: _Message) -> None:
+        content = as_text(node.fields.get("text"), f"{node.place}.text")
+        match node.fields.get("role"):
+            case "prompter":
+                self.dialogue.user(content)
+            case "assistant":
+                self.dialogue.assistant(content)
+            case other:
+                raise errors.BadInput(f"{node.place}.role: {str(other)[:40]!r} is neither 'prompter' nor 'assistant'")
+        self._losses.fields("message", node.fields, {"text", "role", "replies"})
+
+    def end(self) -> None:
+        pass
+
+    def fork(self, key: str) -> "_Writer":
+        return _Writer(self.dialogue.fork(key), self._losses)
+
+
+def _message_id(message: _Message) -> object:
+    return message.fields.get("message_id")

@@ -8,7 +8,7 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -25,7 +25,8 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 """The longest line that is read; a longer one is a broken record."""
 WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
-_MARK = b"\xef\xbb\xbf"
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark."""
 _HUGE_INTEGER = re.compile(rb"[0-9]{20}")
 
 
@@ -105,6 +106,11 @@ def line(name: str, found: Line) -> Record | Broken:
     return record
 
 
+def is_line(first: Record | Broken) -> bool:
+    """Whether a document whose first line is this consists of lines, and is not one value."""
+    return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
+
+
 def decode(source: bytes | str, place: str) -> object:
     """The value of JSON text. Raises BadInput, naming the place, for anything else; NaN is not JSON.
 
@@ -150,7 +156,7 @@ def _lines(stream: BinaryIO) -> Iterator[Line]:
         if not content:
             return
         if number == 1:
-            content = content.removeprefix(_MARK)
+            content = content.removeprefix(MARK)
         whole = content.endswith(b"\n")
         if not whole and len(content) > MAX_RECORD_BYTES and not _is_list(content):
             _skip_line(stream)
@@ -293,6 +299,12 @@ def at(place: str) -> Iterator[None]:
         raise errors.BadInput(f"{place}: {field}: {first['msg']}") from error
 
 
+def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
+    """Whether at least half of the values fit, so that a few broken records do not hide a format."""
+    fitting = sum(map(fits, values))
+    return 0 < fitting and len(values) <= 2 * fitting
+
+
 def as_object(value: object, place: str) -> dict[str, Any]:
     """The value, which must be a JSON object. Raises BadInput."""
     if not isinstance(value, dict):
@@ -311,6 +323,13 @@ def as_text(value: object, place: str) -> str:
     """The value, which must be a JSON string. Raises BadInput."""
     if not isinstance(value, str):
         raise errors.BadInput(f"{place}: must be a string, is {shape(value)}")
+    return value
+
+
+def measure(value: object) -> float | None:
+    """The value where it is a number that a log can hold as a measure (finite, not negative), else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
+        return None
     return value
 
 

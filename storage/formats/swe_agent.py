@@ -135,7 +135,7 @@ class _Run:
 
     def _assistant(self, said: chat.ChatMessage, message: dict[str, Any], demo: bool) -> None:
         if demo:
-            chat.add_answer(self._dialogue, said)
+            chat.add_answer(self._dialogue, said, self._losses)
             return
         agent, thought = message.get("agent"), message.get("thought")
         self._dialogue.start_step(agent=agent if isinstance(agent, str) else None)
@@ -144,7 +144,7 @@ class _Run:
         self._dialogue.measure(
             duration_ms=self._duration, thought=thought if isinstance(thought, str) and thought.strip() else None
         )
-        chat.add_answer(self._dialogue, said)
+        chat.add_answer(self._dialogue, said, self._losses)
 
     def _results(self, said: chat.ChatMessage, ids: Sequence[object], place: str) -> None:
         """One result a call id: a message may answer several calls at once."""

@@ -1,58 +1,102 @@
 """Trajectories of tau-bench: a list of trials `{task_id, trial, reward, info, traj}`, traj being OpenAI messages.
 
-Each task becomes a node without events, its trials the children. https://github.com/sierra-research/tau-bench
+Each task becomes a node without events, its trials the children. A trial that begins with the messages of an earlier
+one of its task is a fork of it. https://github.com/sierra-research/tau-bench
 """
 
-from storage import text
-from storage.formats import openai
-from storage.formats.foreign import ForeignSession, Losses, Reading
-from storage.formats.records import Document, as_list, as_object
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from storage import errors, text
+from storage.formats.chat import add_message
+from storage.formats.dialogue import Dialogue
+from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.formats.prefixes import SharedPrefixes
+from storage.formats.records import Record, as_list, as_object, most, shape
 
 FORMAT = "tau-bench"
+_FIELDS = ("task_id", "trial", "reward", "info", "traj")
 
 
-def fits(first: object) -> bool:
-    """Whether the first record of a document is a list of trials."""
-    match first:
-        case [{"task_id": _, "traj": list()}, *_]:
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first records of a document are trials."""
+    return most(values, _is_trial)
+
+
+def _is_trial(value: object) -> bool:
+    match value:
+        case {"task_id": _, "traj": list()}:
             return True
     return False
 
 
-def read(document: Document) -> Reading:
-    """A root per task, not counted, before its trials. Raises BadInput, naming the trial, for what is none."""
-    losses = Losses()
-    sessions: dict[str, ForeignSession] = {}
-    for place, value in document.records:
-        for index, item in enumerate(as_list(value, place)):
-            where = f"{place} [{index}]"
-            trial = as_object(item, where)
-            info = as_object(trial.get("info") or {}, f"{where}.info")
-            inner = {f"info.{name}": value for name, value in info.items()}
-            losses.fields("trial", trial | inner, {"task_id", "trial", "reward", "info", "info.task", "traj"})
-            root = _task(trial.get("task_id"), info.get("task"), where)
-            sessions.setdefault(root.key, root)
-            session = _trial(trial, root.key, f"trial-{len(sessions)}", where, losses)
-            sessions[session.key] = session
-    return Reading(FORMAT, list(sessions.values()), losses.warnings())
+def reader(name: str, losses: Losses) -> "TauBench":
+    """A reader of one document."""
+    return TauBench(losses)
 
 
-def _task(task_id: object, task: object, place: str) -> ForeignSession:
-    return ForeignSession(
-        key=f"task-{task_id}",
-        label=f"Task {task_id}",
-        events=(),
-        metadata=text.to_json({"taskId": task_id, "task": task}, f"{place}.info.task"),
-        counted=False,
-    )
+class TauBench:
+    """A root per task, not counted, before its trials. A trial is complete, so that its last turn ends with it."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._trials = 0
+        self._tasks: dict[str, bytes] = {}
+        self._prefixes = SharedPrefixes()
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The session of a trial, after that of its task. Raises BadInput, naming the message, for what is none."""
+        place = record.place
+        trial = as_object(record.value, place)
+        info = as_object(trial.get("info") or {}, f"{place}.info")
+        task = text.to_json({"taskId": trial.get("task_id"), "task": info.get("task")}, f"{place}.info.task")
+        task_id = _task_id(trial.get("task_id"), place)
+        root = f"task-{task_id}"
+        digest = hashlib.sha256(task.encode()).digest()
+        facts = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
+        metadata = text.to_json(facts, place)
+        losses = Losses()
+        messages = as_list(trial.get("traj"), f"{place}.traj")
+        dialogue = Dialogue(f"trial-{self._trials + 1}", losses)
+        heads = []
+        for index, message in enumerate(messages):
+            add_message(dialogue, message, f"{place}.traj messages[{index}]", losses)
+            heads.append(dialogue.head)
+        dialogue.end_turn()
+
+        self._losses.include(losses)
+        self._losses.fields("trial", trial, _FIELDS)
+        self._trials += 1
+        steps: list[Step] = []
+        if root not in self._tasks:
+            self._tasks[root] = digest
+            steps.append(ForeignSession(key=root, label=f"Task {task_id}", metadata=task, counted=False))
+        shared = self._prefixes.add(dialogue.key, root, zip(messages, heads, strict=True))
+        at_seq = 0 if shared is None else shared.at_seq
+        session = ForeignSession(
+            key=dialogue.key,
+            label=text.clean(f"Task {task_id}, trial {trial.get('trial')}"),
+            events=dialogue.drafts()[at_seq:],
+            parent=root,
+            source=None if shared is None else shared.key,
+            at_seq=at_seq,
+            metadata=metadata,
+        )
+        return [*steps, session]
+
+    def end(self) -> Sequence[Step]:
+        """Nothing, as each trial stands for itself."""
+        return ()
 
 
-def _trial(trial: dict[str, object], parent: str, key: str, place: str, losses: Losses) -> ForeignSession:
-    facts = {"taskId": trial.get("task_id"), "trial": trial.get("trial"), "reward": trial.get("reward")}
-    return ForeignSession(
-        key=key,
-        label=f"Task {facts['taskId']}, trial {facts['trial']}",
-        events=openai.conversation(trial.get("traj"), f"{place}.traj", losses),
-        parent=parent,
-        metadata=text.to_json(facts, place),
-    )
+def _task_id(value: object, place: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise errors.BadInput(f"{place}.task_id: must be a number or a string, is {shape(value)}")
+    return text.clean(str(value))
+
+
+def _facts(trial: dict[str, Any], info: dict[str, Any], *, same_task: bool) -> dict[str, Any]:
+    facts = {"taskId": trial["task_id"], "trial": trial.get("trial"), "reward": trial.get("reward")}
+    more = {name: value for name, value in info.items() if name != "task" or not same_task}
+    return facts | ({"info": more} if more else {})

@@ -1,0 +1,147 @@
+"""ChatGPT's exports (conversations.json): conversations whose messages are a tree, `mapping`, of nodes by id.
+
+The path of first children is the session, each further child of a node begins a fork: children stand in the order in
+which they were made, so that a conversation that went on in any of its branches is read as the one before and more.
+`metadata` tells the branch that is shown, `currentSession`, where that is not the session itself.
+https://help.openai.com/en/articles/7260999-how-do-i-export-my-chatgpt-history-and-data
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from storage import text
+from storage.formats.branches import Branch, branches, forks
+from storage.formats.chatgpt_messages import MessageWriter, Models, Node
+from storage.formats.dialogue import Dialogue, label_of
+from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.formats.naming import OwnIds, label_of_events
+from storage.formats.records import Record, as_object, most
+
+FORMAT = "chatgpt"
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first records of a document are conversations."""
+    return most(values, _is_conversation)
+
+
+def _is_conversation(value: object) -> bool:
+    if not isinstance(value, dict) or not isinstance(nodes := value.get("mapping"), dict):
+        return False
+    if not nodes:
+        return "current_node" in value
+    return all(isinstance(node, dict) and {"message", "parent", "children"} & node.keys() for node in nodes.values())
+
+
+def reader(name: str, losses: Losses) -> "ChatGPT":
+    """A reader of one document."""
+    return ChatGPT(losses)
+
+
+class ChatGPT:
+    """A session per conversation and a fork, not counted, per further branch."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._conversations = 0
+        self._ids = OwnIds()
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The sessions of a conversation. Raises BadInput for what is none; a broken message becomes a custom event."""
+        conversation = as_object(record.value, record.place)
+        mapping = as_object(conversation.get("mapping"), f"{record.place}.mapping")
+        losses = Losses()
+        sessions = self._sessions(conversation, mapping, record.place, losses)
+        self._losses.include(losses)
+        self._conversations += 1
+        return sessions
+
+    def end(self) -> Sequence[Step]:
+        """Nothing, as each conversation stands for itself."""
+        return ()
+
+    def _sessions(
+        self, conversation: dict[str, Any], mapping: dict[str, Any], place: str, losses: Losses
+    ) -> list[ForeignSession]:
+        key = f"conversation-{self._conversations}"
+        nodes, children, roots = _tree(mapping, losses)
+        models: Models = {}
+        found: list[Branch[Node]] = []
+        for root in roots:
+            writer = MessageWriter(Dialogue(f"{key} {root.id}" if found else key, losses), losses, models, place)
+            found += branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
+        facts = _facts(conversation, models)
+        metadata = text.to_json(facts, place)
+        own_id = self._ids.take(conversation.get("conversation_id") or conversation.get("id"), losses)
+        further = forks(found, own_id, lambda node: node.id, self._ids, losses)
+        shown = _leaf(conversation.get("current_node"), nodes, children)
+        ids = {branch.last.id: fork.id for branch, fork in zip(found[1:], further, strict=True)}
+        if current := ids.get(shown):
+            metadata = text.to_json(facts | {"currentSession": current}, place)
+        events = found[0].events if found else []
+        label = _label(conversation) or label_of_events(events)
+        return [ForeignSession(key=key, label=label, events=events, id=own_id, metadata=metadata), *further]
+
+
+def _label(conversation: dict[str, Any]) -> str | None:
+    title = conversation.get("title")
+    return label_of(title) if isinstance(title, str) else None
+
+
+def _facts(conversation: dict[str, Any], models: Models) -> dict[str, Any]:
+    facts = {
+        name: value
+        for name, value in conversation.items()
+        if name not in ("mapping", "title") and value not in (None, [], {}, "")
+    }
+    return facts | ({"models": list(models)} if models else {})
+
+
+def _tree(mapping: dict[str, Any], losses: Losses) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
+    """The nodes by id, each one's children, and the roots; each node once, those in a circle not at all."""
+    nodes = {id: Node(id, node) for id, node in mapping.items() if isinstance(node, dict)}
+    if len(nodes) < len(mapping):
+        losses.add("node", "that is no object left out", len(mapping) - len(nodes))
+    children: dict[str, list[Node]] = {id: [] for id in nodes}
+    placed: set[str] = set()
+    for parent, child in _edges(nodes):
+        if child not in placed and child != parent:
+            placed.add(child)
+            children[parent].append(nodes[child])
+    roots = [node for id, node in nodes.items() if id not in placed]
+    reached = sum(1 for _ in _reached(roots, children))
+    if reached < len(nodes):
+        losses.add("node", "that no root leads to left out", len(nodes) - reached)
+    return nodes, children, roots
+
+
+def _edges(nodes: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
+    """Parent and child: in the parents' order first, then those that only the child knows."""
+    for id, node in nodes.items():
+        listed = node.fields.get("children")
+        for child in listed if isinstance(listed, list) else ():
+            if isinstance(child, str) and child in nodes and nodes[child].fields.get("parent") in (id, None):
+                yield id, child
+    for id, node in nodes.items():
+        parent = node.fields.get("parent")
+        if isinstance(parent, str) and parent in nodes:
+            yield parent, id
+
+
+def _reached(roots: list[Node], children: Mapping[str, list[Node]]) -> Iterator[Node]:
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += children[node.id]
+
+
+def _leaf(id: object, nodes: Mapping[str, Node], children: Mapping[str, list[Node]]) -> str:
+    """The node at the end of first children below a node."""
+    if not isinstance(id, str) or id not in nodes:
+        return ""
+    passed = {id}
+    while children[id] and children[id][0].id not in passed:
+        id = children[id][0].id
+        passed.add(id)
+    return id

@@ -1,0 +1,137 @@
+"""LibreChat's exports: `{conversationId, title, options, messages}`, the messages a tree, recursive or flat.
+
+Recursive ones hold their replies as `children`, flat ones name their `parentMessageId`. The path of first replies is
+the session, each further reply begins a fork. https://github.com/danny-avila/LibreChat
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from storage import text
+from storage.formats.branches import Branch, branches, forks
+from storage.formats.dialogue import Dialogue, label_of
+from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.formats.librechat_messages import Message, MessageWriter, Models
+from storage.formats.naming import OwnIds, label_of_events
+from storage.formats.records import Record, as_list, as_object, most
+
+FORMAT = "librechat"
+_LISTS = ("messagesTree", "messages")
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first records of a document are conversations."""
+    return most(values, _is_conversation)
+
+
+def _is_conversation(value: object) -> bool:
+    if not isinstance(value, dict) or "conversationId" not in value:
+        return False
+    messages = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
+    return messages is not None and all(_is_message(message) for message in messages)
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and "role" not in value and {"messageId", "isCreatedByUser"} <= value.keys()
+
+
+def reader(name: str, losses: Losses) -> "LibreChat":
+    """A reader of one document."""
+    return LibreChat(losses)
+
+
+class LibreChat:
+    """A session per conversation and a fork, not counted, per further branch."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._conversations = 0
+        self._ids = OwnIds()
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The sessions of a conversation. Raises BadInput for what is none; a broken message becomes a custom event."""
+        conversation = as_object(record.value, record.place)
+        losses = Losses()
+        sessions = self._sessions(conversation, record.place, losses)
+        self._losses.include(losses)
+        self._conversations += 1
+        return sessions
+
+    def end(self) -> Sequence[Step]:
+        """Nothing, as each conversation stands for itself."""
+        return ()
+
+    def _sessions(self, conversation: dict[str, Any], place: str, losses: Losses) -> list[ForeignSession]:
+        key = f"conversation-{self._conversations}"
+        field = next((name for name in _LISTS if conversation.get(name) is not None), "messages")
+        messages = _nested(as_list(conversation.get(field), f"{place}.{field}"), f"{place}.{field}")
+        children, roots = _tree(messages, losses)
+        models: Models = {}
+        found: list[Branch[Message]] = []
+        for root in roots:
+            writer = MessageWriter(Dialogue(_key(key, root) if found else key, losses), losses, models)
+            found += branches(root, lambda message: children[message.number], lambda child: _key(key, child), writer)
+        metadata = text.to_json(_facts(conversation, models, (field, "title")), place)
+        own_id = self._ids.take(conversation.get("conversationId"), losses)
+        events = found[0].events if found else []
+        title = conversation.get("title")
+        session = ForeignSession(
+            key=key,
+            label=(label_of(title) if isinstance(title, str) else None) or label_of_events(events),
+            events=events,
+            id=own_id,
+            system_prompt=_prompt(conversation.get("options")),
+            metadata=metadata,
+        )
+        return [session, *forks(found, own_id, lambda message: message.fields.get("messageId"), self._ids, losses)]
+
+
+def _key(conversation: str, message: Message) -> str:
+    return f"{conversation} {message.number}"
+
+
+def _prompt(options: object) -> str | None:
+    prompt = options.get("promptPrefix") if isinstance(options, dict) else None
+    return prompt if isinstance(prompt, str) and prompt else None
+
+
+def _facts(conversation: dict[str, Any], models: Models, without: tuple[str, str]) -> dict[str, Any]:
+    facts = {
+        name: value for name, value in conversation.items() if name not in without and value not in (None, [], {}, "")
+    }
+    return facts | ({"models": list(models)} if models else {})
+
+
+def _nested(given: list[Any], place: str) -> list[Message]:
+    """All messages, each after the one that holds it, which is its `holder`."""
+    found: list[Message] = []
+    waiting = [(value, f"{place}[{index}]", -1) for index, value in enumerate(given)][::-1]
+    while waiting:
+        value, where, holder = waiting.pop()
+        message = Message(len(found), as_object(value, where), where, holder)
+        found.append(message)
+        held = as_list(message.fields.get("children") or [], f"{where}.children")
+        children = [(child, f"{where}.children[{index}]", message.number) for index, child in enumerate(held)]
+        waiting += children[::-1]
+    return found
+
+
+def _tree(messages: list[Message], losses: Losses) -> tuple[list[list[Message]], list[Message]]:
+    """The replies to each message, and those to none; messages that reply to each other in a circle are left out."""
+    by_id: dict[str, int] = {}
+    for message in messages:
+        if isinstance(id := message.fields.get("messageId"), str):
+            by_id.setdefault(id, message.number)
+    children: list[list[Message]] = [[] for _ in messages]
+    roots: list[Message] = []
+    for message in messages:
+        named = message.fields.get("parentMessageId")
+        parent = message.holder if message.holder >= 0 else by_id.get(named, -1) if isinstance(named, str) else -1
+        (children[parent] if parent >= 0 else roots).append(message)
+    reached, waiting = 0, list(roots)
+    while waiting:
+        reached += 1
+        waiting += children[waiting.pop().number]
+    if reached < len(messages):
+        losses.add("message", "that replies to itself in a circle left out", len(messages) - reached)
+    return children, roots

@@ -1,0 +1,55 @@
+"""Which earlier conversation begins with the same messages, and how far."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from storage import text
+from storage.session import MAX_SEGMENTS
+
+MAX_PREFIXES = 200_000
+"""Prefixes that are remembered; the ones not used for longest go first."""
+MAX_DEPTH = MAX_SEGMENTS // 2
+"""Forks of forks that may stand on each other; it leaves room for those made later."""
+
+
+class Shared(NamedTuple):
+    """The session that a prefix was first seen in, the head after it there, and how many forks that stands on."""
+
+    key: str
+    at_seq: int
+    depth: int
+
+
+class SharedPrefixes:
+    """The prefixes of conversations that were added, each with the first session that has it."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, Shared] = OrderedDict()
+
+    def add(self, key: str, group: str, messages: Iterable[tuple[object, int]]) -> Shared | None:
+        """The longest prefix that an earlier conversation of the group has too; None where there is none to share.
+
+        `messages` are the decoded messages of the session `key`, each with the session's head after it. Messages
+        that are equal must have been logged as equal events wherever those before them are.
+        """
+        digest = hashlib.blake2b(text.to_json(group, "group").encode(), digest_size=16)
+        prefixes = []
+        shared = None
+        for message, head in messages:
+            digest.update(b"\n" + text.to_json(message, "message").encode())
+            prefix = digest.digest()
+            prefixes.append((prefix, head))
+            if known := self._known.get(prefix):
+                shared = known
+                self._known.move_to_end(prefix)
+        if shared is not None and shared.depth >= MAX_DEPTH:
+            shared = None
+        depth = 0 if shared is None else shared.depth + 1
+        for prefix, head in prefixes:
+            if shared is None or head > shared.at_seq:
+                self._known[prefix] = Shared(key, head, depth)
+        while len(self._known) > MAX_PREFIXES:
+            self._known.popitem(last=False)
+        return shared

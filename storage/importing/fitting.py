@@ -1,0 +1,75 @@
+"""Making an event fit that is larger than a log takes: its longest texts are cut, as little as needed."""
+
+from typing import Any
+
+import orjson
+
+from storage import events, text
+from storage.events import Event, ToolResult
+
+SUSPICIOUS_CHARACTERS = 1024 * 1024
+"""An event of fewer characters fits, however they are encoded."""
+_SHORTEST = 200
+
+
+def weight(event: Event) -> int:
+    """Characters of an event's texts, about the bytes that it takes."""
+    return sum(len(value) for value in event.__dict__.values() if type(value) is str) + 100
+
+
+def size(event: Event) -> int:
+    """Bytes of the event as stored."""
+    return len(orjson.dumps(events.dump(event)))
+
+
+def fitted(event: Event, limit: int) -> Event:
+    """The event, cut if it takes more than `limit` bytes as stored; the same cut for the same event.
+
+    Each text that was cut says at its end how many characters it had. A tool result that was cut is `truncated`.
+    """
+    stored = size(event)
+    if stored <= limit:
+        return event
+    changed: dict[str, Any] = {}
+    if isinstance(event, ToolResult):
+        changed = {"truncated": True, "output_length": event.output_length or _length(event)}
+    longest = limit
+    while longest > _SHORTEST:
+        longest //= 2
+        cut = event.model_copy(update=changed | _cut(event, longest))
+        if size(cut) <= limit:
+            return cut
+    return event
+
+
+def _cut(event: Event, longest: int) -> dict[str, Any]:
+    """The fields that have texts over a length, with these cut."""
+    json_fields = {name for name, field in type(event).model_fields.items() if field.alias in event.json_fields}
+    changed = {}
+    for name, value in event.__dict__.items():
+        if type(value) is str and len(value) > longest:
+            inside = name in json_fields
+            changed[name] = (
+                text.to_json(_shortened(text.from_json(value), longest), name) if inside else _short(value, longest)
+            )
+    return changed
+
+
+def _shortened(value: Any, longest: int) -> Any:
+    match value:
+        case str():
+            return _short(value, longest)
+        case dict():
+            return {name: _shortened(item, longest) for name, item in value.items()}
+        case list():
+            kept = [_shortened(item, longest) for item in value[:longest]]
+            return kept if len(value) <= longest else [*kept, f"… (cut, it had {len(value)} items)"]
+    return value
+
+
+def _short(value: str, longest: int) -> str:
+    return value if len(value) <= longest else f"{value[:longest]}… (cut, it had {len(value)} characters)"
+
+
+def _length(event: ToolResult) -> int:
+    return max(len(value) for value in (event.result, event.error, event.blocks, "") if value is not None)
