@@ -9,8 +9,9 @@ from typing import Any
 
 from storage.formats import facts
 from storage.formats.dialogue import label_of
-from storage.formats.foreign import ForeignSession, Losses, Step, legal_id
+from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.inspect_samples import Sample
+from storage.formats.naming import OwnIds
 from storage.formats.records import Record, as_object
 
 FORMAT = "inspect"
@@ -40,7 +41,7 @@ class InspectReader:
         self._losses = losses
         self._evaluation: str | None = None
         self._samples = 0
-        self._ids: set[str] = set()
+        self._ids = OwnIds()
 
     def add(self, record: Record) -> Sequence[Step]:
         """The evaluation of the head, or the session of a sample; a broken message in it is left out and counted.
@@ -67,7 +68,7 @@ class InspectReader:
         return ForeignSession(
             key=_EVALUATION,
             label=label_of(task) if isinstance(task, str) else None,
-            id=self._own_id(evaluation.get("eval_id")),
+            id=self._ids.take(evaluation.get("eval_id"), self._losses),
             metadata=facts.metadata(log, place, self._losses),
             counted=False,
         )
@@ -83,15 +84,7 @@ class InspectReader:
             key=sample.key,
             label=label_of(f"Sample {fields.get('id')}, epoch {fields.get('epoch')}"),
             events=events,
-            id=self._own_id(fields.get("uuid")),
+            id=self._ids.take(fields.get("uuid"), self._losses),
             parent=self._evaluation,
             metadata=facts.metadata(told, place, self._losses),
         )
-
-    def _own_id(self, given: object) -> str | None:
-        """The id, unless an earlier session of this log has it."""
-        id = legal_id(given)
-        if id is None or id in self._ids:
-            return None
-        self._ids.add(id)
-        return id

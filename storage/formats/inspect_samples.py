@@ -8,7 +8,7 @@ from storage import errors, text
 from storage.events import Event, RunStatus
 from storage.formats import chat, facts, times
 from storage.formats.dialogue import Dialogue
-from storage.formats.foreign import Logged, Losses
+from storage.formats.foreign import Losses
 from storage.formats.inspect_content import Attachments, as_chat, message_key
 from storage.formats.records import as_list, as_object
 
@@ -45,7 +45,7 @@ class Sample:
             except errors.BadInput as error:
                 self._losses.broken(error.message)
         self._end()
-        return [step.event for step in self._dialogue.take() if isinstance(step, Logged)]
+        return self._dialogue.drafts()
 
     def repeats_input(self, value: object) -> bool:
         """Whether a user message said just that."""
@@ -53,7 +53,7 @@ class Sample:
 
     def _add(self, message: dict[str, Any], place: str) -> None:
         converted = as_chat(message, place)
-        said = chat.parsed(converted, place)
+        said = chat.parsed(converted, place)._replace(thoughts=[converted.get("reasoning")])
         match said.role:
             case "assistant":
                 self._assistant(said, message)
@@ -79,7 +79,7 @@ class Sample:
         usage = usage if isinstance(usage, dict) else {}
         self._dialogue.measure(token_count=facts.total(usage.get("input_tokens"), usage.get("output_tokens")))
         self._lasted(ended, facts.amount(event.get("working_time"), 1000))
-        chat.add_answer(self._dialogue, said, time=ended if ended is not None else began)
+        chat.add_answer(self._dialogue, said, self._losses, time=ended if ended is not None else began)
         self._said.add(key)
         self._calls.update(call.id for call in said.calls if isinstance(call.id, str))
         if not said.calls:

@@ -150,7 +150,7 @@ class Stream:
             if kind == "agent_state_changed":
                 self._state(event.get("extras"), time)
             return
-        content, blocks = chat.content_of(event.get("content"), f"{place}.content")
+        said = chat.parsed({"role": "tool", "content": event.get("content")}, place)
         if cause is not None and awaited is not None:
             del self._awaiting[cause]
             self._ran_until(awaited[1], time)
@@ -158,9 +158,9 @@ class Stream:
             self._losses.add("error", "naming no call logged as the result of none")
         self._dialogue.result(
             awaited[0] if awaited is not None else f"error-{_key(event.get('id'))}",
-            None if kind == "error" else text.to_json(content, place),
-            error=content if kind == "error" else None,
-            blocks=blocks,
+            None if kind == "error" else text.to_json(said.content, place),
+            error=said.content if kind == "error" else None,
+            blocks=said.blocks,
             time=time,
             ends_step=self._expected <= 0,
         )

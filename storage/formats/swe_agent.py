@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage import errors, text
-from storage.events import Event, RunStatus
+from storage.events import RunStatus
 from storage.formats import chat, facts
 from storage.formats.dialogue import Dialogue, label_of
-from storage.formats.foreign import ForeignSession, Logged, Losses, Step
-from storage.formats.records import Record, as_list, as_object
+from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.formats.records import Record, as_list, as_object, most
 
 FORMAT = "swe-agent"
 
@@ -26,9 +26,13 @@ _LOOK_AHEAD = 100
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether the first record is a trajectory."""
-    match values:
-        case [{"trajectory": list(), "history": list(messages)}, *_]:
+    """Whether the first records are trajectories."""
+    return most(values, _is_trajectory)
+
+
+def _is_trajectory(value: object) -> bool:
+    match value:
+        case {"trajectory": list(), "history": list(messages)}:
             return all(isinstance(message, dict) and "role" in message for message in messages[:3])
     return False
 
@@ -54,7 +58,8 @@ class TrajectoryReader:
         history = as_list(fields.get("history"), f"{record.place} history")
         key = str(self._sessions)
         self._sessions += 1
-        run = _Run(Dialogue(key, self._losses), fields.get("trajectory"), self._losses)
+        dialogue = Dialogue(key, self._losses)
+        run = _Run(dialogue, fields.get("trajectory"), self._losses)
         for index, message in enumerate(history):
             place = f"{record.place} history[{index}]"
             try:
@@ -68,7 +73,7 @@ class TrajectoryReader:
             ForeignSession(
                 key=key,
                 label=run.label,
-                events=run.events(),
+                events=dialogue.drafts(),
                 metadata=facts.metadata(told, record.place, self._losses),
             )
         ]
@@ -123,9 +128,6 @@ class _Run:
             )
         if unmatched := len(self._steps) - self._matched:
             self._losses.add("trajectory step", "without its message left out", unmatched)
-
-    def events(self) -> list[Event]:
-        return [step.event for step in self._dialogue.take() if isinstance(step, Logged)]
 
     def _user(self, said: chat.ChatMessage, demo: bool) -> None:
         if not demo and self.label is None:
