@@ -14,7 +14,7 @@ MAX_BYTES = 1024 * 1024
 def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonText | None:
     """The fields that say something, in their order, as far as 1 MiB holds them; the others are counted."""
     kept: list[str] = []
-    left = MAX_BYTES - len("{}")
+    left = MAX_BYTES - len("{")  # the closing brace stands where each field has its comma
     for name, value in given.items():
         if value in (None, "", [], {}):
             continue

@@ -187,7 +187,10 @@ class Stream:
 
     def _custom(self, kind: str, event: dict[str, Any], place: str, time: int | None) -> None:
         self._dialogue.custom(kind, text.to_json(event, place), time=time)
-        self._losses.add("event", "other than messages, calls and results kept as custom")
+        if kind == "condensation":
+            self._losses.add("condensation", "kept as custom, so that the surface holds what it forgot")
+        else:
+            self._losses.add("event", "other than messages, calls and results kept as custom")
 
 
 def _key(id: object) -> str | None:

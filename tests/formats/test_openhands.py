@@ -286,6 +286,13 @@ def test_injected_context_and_a_users_own_commands_are_kept_as_custom() -> None:
     assert "4 events other than messages, calls and results kept as custom" in warnings
 
 
+def test_what_a_condensation_forgot_stays_and_that_is_told() -> None:
+    forgot = event(2, action="condensation", args={"forgotten_event_ids": [1], "summary": "s"})
+    log, warnings = read_one(asked(0), answered(1), forgot)
+    assert [message["content"] for message in surface(log)] == ["do it", "done"]
+    assert "1 condensation kept as custom, so that the surface holds what it forgot" in warnings
+
+
 def test_tools_stand_beside_the_system_message() -> None:
     log, _ = read_one(event(0, action="system", args={"content": "s", "tools": [1]}))
     assert isinstance(log[0], SystemMessage)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.events import Event, RunStatus, StepEnd, StepStart, ToolResult, TurnEnd
+from storage.events import CustomEvent, Event, RunStatus, StepEnd, StepStart, ToolResult, TurnEnd
 from storage.formats import read, swe_agent
 
 from .documents import SEEDS, check_log, check_prefixes, encoded, logs, mutated, read_steps, surface
@@ -71,7 +71,7 @@ def test_real_logs_keep_all_messages_calls_and_steps(
     found = counts([session])
     assert messages([session]) == said
     assert (found["tool/call"], found["turn/start"], found["turn/end"]) == (calls, 1, 1)
-    assert (found["step/start"], found["step/end"]) == (steps, steps)
+    assert (found["step/start"], found["step/end"], found["custom"]) == (steps, steps, steps)
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -102,6 +102,33 @@ def test_an_older_step_has_the_duration_too() -> None:
     log, warnings = read_one(SYSTEM, USER, said, {"role": "user", "content": "out"}, steps=[{"action": "x"}, step])
     assert next(event for event in log if isinstance(event, StepEnd)).duration_ms == 250
     assert warnings == ["1 trajectory step without its message left out"]
+
+
+def test_the_state_after_a_step_stands_before_its_result() -> None:
+    said = asks("c", thought="t", action="ls")
+    step = {"thought": "t", "action": "ls", "state": {"cwd": "/"}}
+    log, _ = read_one(USER, said, told("c"), steps=[step])
+    assert [event.type for event in log][-4:] == ["tool/call", "custom", "tool/result", "step/end"]
+    assert isinstance(log[5], CustomEvent)
+    assert (log[5].name, log[5].data) == ("state", '{"cwd":"/"}')
+
+
+def test_the_state_after_the_last_step_waits_for_what_comes_after_it() -> None:
+    said = asks("c", thought="t", action="ls")
+    step = {"thought": "t", "action": "ls", "state": "{}"}
+    log, warnings = read_one(USER, said, steps=[step])
+    assert [event.type for event in log][-1] == "tool/call"
+    assert warnings == ["1 state at the end of the log held back until the next message"]
+    log, warnings = read_one(USER, said, steps=[step], info={"exit_status": "submitted"})
+    assert [event.type for event in log][-3:] == ["custom", "step/end", "turn/end"]
+    assert warnings == []
+
+
+def test_a_state_that_cannot_be_stored_costs_the_state_alone() -> None:
+    step = {"thought": "t", "action": "ls", "state": {"n": 2**70}}
+    log, warnings = read_one(USER, asks("c", thought="t", action="ls"), told("c"), steps=[step])
+    assert [event.type for event in log][-3:] == ["tool/call", "tool/result", "step/end"]
+    assert warnings == ["1 state that cannot be stored left out"]
 
 
 def test_agents_and_thoughts_stand_on_steps() -> None:
