@@ -6,15 +6,13 @@ from storage import errors, text
 from storage.events import JsonText
 from storage.formats.foreign import Losses
 from storage.formats.records import measure
-
-MAX_BYTES = 1024 * 1024
-"""What the metadata of a session can take."""
+from storage.session import MAX_SLOT_BYTES
 
 
 def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonText | None:
     """The fields that say something, in their order, as far as 1 MiB holds them; the others are counted."""
     kept: list[str] = []
-    left = MAX_BYTES - len("{")  # the closing brace stands where each field has its comma
+    left = MAX_SLOT_BYTES - len("{")  # the closing brace stands where each field has its comma
     for name, value in given.items():
         if value in (None, "", [], {}):
             continue

@@ -35,6 +35,7 @@ class Sample:
         self._said: set[str] = set()
         self._inputs: set[str] = set()
         self._began: int | None = None
+        self._last: int | None = None
 
     def events(self) -> list[Event]:
         """The events of the session; a message that is broken is left out and counted."""
@@ -60,6 +61,8 @@ class Sample:
             case "tool":
                 self._result(said, message, place)
             case _:
+                if said.role == "user":
+                    self._end_turn()
                 time = self._log.began if message.get("source") == "input" else None
                 chat.add_message(self._dialogue, converted, place, self._losses, time=time)
         if said.role == "user":
@@ -72,6 +75,7 @@ class Sample:
         key = message_key(message)
         event = self._reach(self._log.model(key))
         began, ended = times.iso(event.get("timestamp")), times.iso(event.get("completed"))
+        self._dialogue.end_step(time=self._last)
         self._dialogue.start_step(time=began)
         self._began = began
         output = event.get("output")
@@ -106,7 +110,8 @@ class Sample:
         self._losses.fields("tool event", event, (*_TOOL, "truncated"))
 
     def _lasted(self, ended: int | None, otherwise: float | None) -> None:
-        """Measures the open step: from the model's call until now, where both times are known."""
+        """Measures the open step: from the model's call until then, where both times are known."""
+        self._last = ended if ended is not None else self._last
         if self._began is not None and ended is not None:
             self._dialogue.measure(duration_ms=facts.amount(ended - self._began))
         elif otherwise is not None:
@@ -155,8 +160,13 @@ class Sample:
             return
         for event in self._log.until(None):
             self._custom(event)
+        self._end_turn(failure)
+
+    def _end_turn(self, failure: str | None = None) -> None:
+        """Ends the turn and step that are open, at the last time that a call ended."""
         status = RunStatus.SUCCESS if failure is None else RunStatus.FAILED
-        self._dialogue.end_turn(status=status, error=failure)
+        self._dialogue.end_step(time=self._last)
+        self._dialogue.end_turn(status=status, error=failure, time=self._last)
 
 
 class _Log:

@@ -65,7 +65,7 @@ class OpenHandsReader:
             except errors.BadInput as error:
                 self._losses.broken(error.message)
         if isinstance(failure := run.get("error"), str) and failure:
-            dialogue.end_turn(status=RunStatus.FAILED, error=failure)
+            stream.end_turn(status=RunStatus.FAILED, error=failure)
         label = run.get("instance_id")
         return ForeignSession(
             key=key,

@@ -52,6 +52,7 @@ class Stream:
         self._awaiting: dict[str, tuple[object, int | None]] = {}
         self._latency: float | None = None
         self._ran = 0
+        self._last: int | None = None
 
     def add(self, event: dict[str, Any], place: str) -> None:
         """Logs an event. Raises BadInput, with its place, before it changes anything."""
@@ -65,6 +66,12 @@ class Stream:
             self._losses.add("event", "without a readable time logged without one")
         elif not times.has_zone(event.get("timestamp")):
             self._losses.add("time", "without a zone taken as UTC")
+        self._last = time if time is not None else self._last
+
+    def end_turn(self, *, status: RunStatus = RunStatus.SUCCESS, error: str | None = None) -> None:
+        """Ends the turn and step that are open, at the last time that an event told."""
+        self._dialogue.end_step(time=self._last)
+        self._dialogue.end_turn(status=status, error=error, time=self._last)
 
     def _action(self, event: dict[str, Any], place: str, time: int | None) -> None:
         kind, source = event["action"], event.get("source")
@@ -94,6 +101,7 @@ class Stream:
         content, blocks = _said(args, place)
         if self.label is None:
             self.label = label_of(content)
+        self.end_turn()
         self._dialogue.start_turn(time=time)
         self._dialogue.user(content, blocks=blocks, time=time)
 
@@ -127,6 +135,7 @@ class Stream:
             self._dialogue.end_turn(time=time)
 
     def _start_step(self, response: str | None, time: int | None) -> None:
+        self._dialogue.end_step(time=self._last)
         self._dialogue.start_step(time=time)
         self._response = response
         self._expected = 1
@@ -180,9 +189,11 @@ class Stream:
         if not isinstance(state, str):
             return
         if state in _DONE_STATES:
+            self._dialogue.end_step(time=time)
             self._dialogue.end_turn(time=time)
         elif state in _FAILED_STATES:
             error = reason if isinstance(reason, str) and reason else state
+            self._dialogue.end_step(time=time)
             self._dialogue.end_turn(status=RunStatus.FAILED, error=error, time=time)
 
     def _custom(self, kind: str, event: dict[str, Any], place: str, time: int | None) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from storage.formats import facts
 from storage.formats.foreign import Losses
+from storage.session import MAX_SLOT_BYTES
 
 
 def test_metadata_keeps_order_and_leaves_out_what_says_nothing() -> None:
@@ -31,9 +32,9 @@ def test_fields_beyond_what_a_session_takes_are_counted() -> None:
 
 
 def test_metadata_can_take_all_that_a_session_takes() -> None:
-    fits = "x" * (facts.MAX_BYTES - len('{"a":""}'))
+    fits = "x" * (MAX_SLOT_BYTES - len('{"a":""}'))
     kept = facts.metadata({"a": fits}, "log", Losses())
-    assert len(kept or "") == facts.MAX_BYTES
+    assert len(kept or "") == MAX_SLOT_BYTES
     assert facts.metadata({"a": fits + "x"}, "log", Losses()) is None
 
 

@@ -21,6 +21,7 @@ from storage.events import (
 )
 from storage.formats import ForeignSession, inspect_ai, read, records
 from storage.formats.foreign import Losses
+from storage.views.runs import runs
 
 from .documents import SEEDS, check_log, check_prefixes, encoded, logs, mutated, read_steps, surface
 from .logs import DATA, counts, messages
@@ -180,6 +181,24 @@ def test_times_tokens_and_durations_of_model_calls_stand_on_their_steps() -> Non
         began + 5500,
     )
     assert (result.duration_ms, end.duration_ms, end.token_count) == (2500, 4500, 7)
+
+
+def test_runs_show_the_durations_and_tokens_of_a_real_sample() -> None:
+    [run] = runs(logs(read_steps(inspect_ai, (DATA / LOG).read_bytes())[0])["sample-0"], "s")
+    usage = real()["samples"][0]["model_usage"]["openai/gpt-4o-mini"]
+    assert (run.status, run.duration_ms, run.token_count) == (RunStatus.SUCCESS, 19687, usage["total_tokens"])
+    assert [step.duration_ms for step in run.steps] == [5618, 2087, 3846, 2029, 4636]
+    assert [call.duration_ms for call in run.tool_invocations] == [4317.574, 1277.824, 2994.536, 1270.255]
+
+
+def test_what_a_message_ends_had_its_end_at_the_last_call_that_ended() -> None:
+    log, _ = read_one(USER, says("m", "c"), says("n", "d"), USER, events=[model("m", 1, 2), model("n", 3, 4)])
+    began = 1747094400000
+    assert [event.timestamp for event in log if isinstance(event, StepEnd | TurnEnd)] == [
+        began + 2000,
+        began + 4000,
+        began + 4000,
+    ]
 
 
 def test_times_that_run_backwards_give_no_duration() -> None:

@@ -21,6 +21,7 @@ from storage.events import (
 )
 from storage.formats import ForeignSession, openhands, read
 from storage.formats.foreign import Renamed
+from storage.views.runs import runs
 
 from .documents import SEEDS, check_log, check_prefixes, encoded, lines, logs, mutated, read_steps, surface
 from .logs import DATA, counts, messages
@@ -243,6 +244,26 @@ def test_the_error_of_a_run_ends_its_open_turn() -> None:
     log, _ = read_one(asked(0), acted(1, "c"), error="RuntimeError: too long")
     assert isinstance(log[-1], TurnEnd)
     assert (log[-1].status, log[-1].error) == (RunStatus.FAILED, "RuntimeError: too long")
+
+
+def test_what_an_event_ends_had_its_end_at_the_event_before() -> None:
+    log, _ = read_one(asked(0), acted(1, "c"), acted(5, "d", "s"), observed(6, 5), asked(9))
+    began = 1746030720500
+    assert [event.timestamp for event in log if isinstance(event, StepEnd | TurnEnd)] == [
+        began + 1000,
+        began + 6000,
+        began + 6000,
+    ]
+    log, _ = read_one(asked(0), acted(1, "c"), error="RuntimeError")
+    assert [event.timestamp for event in log if isinstance(event, StepEnd | TurnEnd)] == [began + 1000] * 2
+
+
+def test_runs_show_the_durations_of_a_real_run() -> None:
+    [run] = runs(logs(read_steps(openhands, (DATA / RUNS).read_bytes())[0])["run-2"], "s")
+    assert (run.status, run.step_count, run.tool_call_count, run.token_count) == (RunStatus.FAILED, 49, 49, 943642)
+    # From 17:56:40.641 to 18:04:10.527.
+    assert run.duration_ms == 449886
+    assert (run.steps[0].duration_ms, run.steps[0].tool_invocations[0].duration_ms) == (2533.105, 619)
 
 
 def test_a_run_that_ended_no_turn_leaves_it_open() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from storage.events import CustomEvent, Event, RunStatus, StepEnd, StepStart, ToolResult, TurnEnd
 from storage.formats import read, swe_agent
+from storage.views.runs import runs
 
 from .documents import SEEDS, check_log, check_prefixes, encoded, logs, mutated, read_steps, surface
 from .logs import DATA, counts, messages
@@ -94,6 +95,14 @@ def test_how_long_commands_ran_stands_on_results_and_steps() -> None:
     expected = [round(step["execution_time"] * 1000, 3) for step in real(CALLS)["trajectory"]]
     assert [event.duration_ms for event in session.events if isinstance(event, ToolResult)] == expected
     assert [event.duration_ms for event in session.events if isinstance(event, StepEnd)] == expected
+
+
+def test_runs_show_the_durations_of_a_real_trajectory() -> None:
+    [run] = runs(logs(read_steps(swe_agent, (DATA / CALLS).read_bytes())[0])["0"], "s")
+    expected = [round(step["execution_time"] * 1000, 3) for step in real(CALLS)["trajectory"]]
+    assert [step.duration_ms for step in run.steps] == expected
+    assert [call.duration_ms for call in run.tool_invocations] == expected
+    assert run.status is RunStatus.SUCCESS
 
 
 def test_an_older_step_has_the_duration_too() -> None:
