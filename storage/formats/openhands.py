@@ -8,7 +8,7 @@ and are taken as UTC. https://github.com/All-Hands-AI/OpenHands
 from collections.abc import Sequence
 from typing import Any
 
-from storage import errors
+from storage import errors, text
 from storage.events import RunStatus
 from storage.formats import facts
 from storage.formats.dialogue import Dialogue, label_of
@@ -76,11 +76,12 @@ class OpenHandsReader:
 
     def _event(self, event: dict[str, Any], place: str) -> list[Step]:
         if self._dialogue is None or self._stream is None:
+            id = made_id(FORMAT, text.to_json(event, place))
             dialogue = Dialogue("stream", self._losses)
             stream = Stream(dialogue, self._losses)
             stream.add(event, place)
             self._dialogue, self._stream = dialogue, stream
-            return [ForeignSession(key="stream", label=stream.label, id=made_id(FORMAT, event)), *dialogue.take()]
+            return [ForeignSession(key="stream", label=stream.label, id=id), *dialogue.take()]
         had_label = self._stream.label is not None
         self._stream.add(event, place)
         named: list[Step] = []

@@ -373,6 +373,12 @@ def test_a_broken_record_of_a_stream_is_left_out() -> None:
     assert losses.kinds()["record left out"] == 2
 
 
+def test_a_broken_first_record_of_a_stream_does_not_begin_it() -> None:
+    steps, losses = read_steps(openhands, lines({**asked(0), "extra": 2**70}, asked(1)))
+    assert steps == read_steps(openhands, lines(asked(1)))[0]
+    assert losses.first_broken.startswith("log line 1: an integer of 71 bits")
+
+
 def test_surrogates_and_zero_characters_are_kept_as_far_as_they_can_be() -> None:
     log, _ = read_one(asked(0, "a\0b\ud800"), acted(1, "\ud800"), observed(2, 1, content="\ud800"))
     assert [message["content"] for message in surface(log)] == ["a\0b\ufffd", "I act", "\ufffd"]
