@@ -1,5 +1,6 @@
 """Documents made for a test, read record by record, and what must hold of any."""
 
+import copy
 import io
 import json
 import random
@@ -112,7 +113,7 @@ def mutated(value: Any, seed: int) -> Any:
             if drawn.random() < 0.3:
                 del holder[key]
             else:
-                holder[key] = drawn.choice(ODD)
+                holder[key] = copy.deepcopy(drawn.choice(ODD))
     return value
 
 
