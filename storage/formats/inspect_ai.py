@@ -82,9 +82,15 @@ class InspectReader:
             del told["input"]
         return ForeignSession(
             key=sample.key,
-            label=label_of(f"Sample {fields.get('id')}, epoch {fields.get('epoch')}"),
+            label=_label(fields),
             events=events,
             id=self._ids.take(fields.get("uuid"), self._losses),
             parent=self._evaluation,
             metadata=facts.metadata(told, place, self._losses),
         )
+
+
+def _label(sample: dict[str, Any]) -> str | None:
+    """A label that names the sample and its epoch, as far as they are texts or numbers."""
+    named = [("Sample", sample.get("id")), ("epoch", sample.get("epoch"))]
+    return label_of(", ".join(f"{noun} {name}" for noun, name in named if isinstance(name, str | int)))

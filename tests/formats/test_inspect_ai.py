@@ -355,6 +355,18 @@ def test_a_sample_that_failed_ends_its_open_turn(fields: Any, error: str) -> Non
     assert (log[-1].status, log[-1].error) == (RunStatus.FAILED, error)
 
 
+def test_a_sample_is_labelled_by_what_names_it() -> None:
+    samples = [{"id": name, "epoch": 2, "messages": []} for name in ("a", 1, None, [1])]
+    steps, _ = read_steps(inspect_ai, encoded({**HEAD, "samples": samples}))
+    assert [step.label for step in steps if isinstance(step, ForeignSession)] == [
+        "t",
+        "Sample a, epoch 2",
+        "Sample 1, epoch 2",
+        "epoch 2",
+        "epoch 2",
+    ]
+
+
 def test_an_id_that_two_samples_have_is_that_of_the_first() -> None:
     samples = [{"id": 1, "uuid": "U", "messages": []}, {"id": 2, "uuid": "U", "messages": []}]
     steps, _ = read_steps(inspect_ai, encoded({**HEAD, "samples": samples}))
