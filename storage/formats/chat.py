@@ -80,6 +80,7 @@ def add_message(dialogue: Dialogue, message: object, place: str, losses: Losses,
             dialogue.start_step(agent=said.name if isinstance(said.name, str) else None, time=time)
             add_answer(dialogue, said, losses, time=time)
             if not said.calls:
+                dialogue.end_step(time=time)
                 dialogue.end_turn(time=time)
         case "tool" | "function":
             dialogue.result(said.call_id, text.to_json(said.content, place), blocks=said.parts, time=time)

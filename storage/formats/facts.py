@@ -1,20 +1,18 @@
 """What a log tells beside its messages: a session's metadata and measures, as far as they can be stored."""
 
-import math
 from collections.abc import Mapping
 
 from storage import errors, text
 from storage.events import JsonText
 from storage.formats.foreign import Losses
-
-MAX_BYTES = 1024 * 1024
-"""What the metadata of a session can take."""
+from storage.formats.records import measure
+from storage.session import MAX_SLOT_BYTES
 
 
 def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonText | None:
     """The fields that say something, in their order, as far as 1 MiB holds them; the others are counted."""
     kept: list[str] = []
-    left = MAX_BYTES - len("{}")
+    left = MAX_SLOT_BYTES - len("{")  # the closing brace stands where each field has its comma
     for name, value in given.items():
         if value in (None, "", [], {}):
             continue
@@ -33,20 +31,15 @@ def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonTex
 
 
 def amount(value: object, factor: int = 1) -> float | None:
-    """A measure, times the factor, or None for what is none: it is finite and not below 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        scaled = float(value * factor)
-    except OverflowError:
-        return None
-    return scaled if math.isfinite(scaled) and scaled >= 0 else None
+    """A measure, times the factor, or None for what is none."""
+    measured = measure(value)
+    return None if measured is None else measured * factor
 
 
 def total(*values: object) -> float | None:
     """The sum of the measures that are there, None if none is."""
     found = [measured for value in values if (measured := amount(value)) is not None]
-    return amount(sum(found)) if found else None
+    return sum(found) if found else None
 
 
 def whole(value: float | None) -> float | None:

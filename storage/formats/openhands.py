@@ -5,7 +5,6 @@ Actions that one model response asked for are one step; an observation names its
 and are taken as UTC. https://github.com/All-Hands-AI/OpenHands
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,19 +12,16 @@ from storage import errors, text
 from storage.events import RunStatus
 from storage.formats import facts
 from storage.formats.dialogue import Dialogue, label_of
-from storage.formats.foreign import ForeignSession, Logged, Losses, Renamed, Step
+from storage.formats.foreign import ForeignSession, Losses, Renamed, Step, made_id
 from storage.formats.openhands_events import Stream
-from storage.formats.records import Record, as_list, as_object
+from storage.formats.records import Record, as_list, as_object, most
 
 FORMAT = "openhands"
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether the first record is a run, or all are events."""
-    match values:
-        case [{"history": [dict(event), *_]}, *_]:
-            return _is_event(event)
-    return bool(values) and all(_is_event(value) for value in values)
+    """Whether the first records are runs, or events."""
+    return most(values, _is_run) or most(values, _is_event)
 
 
 def reader(name: str, losses: Losses) -> "OpenHandsReader":
@@ -69,28 +65,36 @@ class OpenHandsReader:
             except errors.BadInput as error:
                 self._losses.broken(error.message)
         if isinstance(failure := run.get("error"), str) and failure:
-            dialogue.end_turn(status=RunStatus.FAILED, error=failure)
+            stream.end_turn(status=RunStatus.FAILED, error=failure)
         label = run.get("instance_id")
         return ForeignSession(
             key=key,
             label=label_of(label) if isinstance(label, str) else stream.label,
-            events=[step.event for step in dialogue.take() if isinstance(step, Logged)],
+            events=dialogue.drafts(),
             metadata=facts.metadata(_facts(run), place, self._losses),
         )
 
     def _event(self, event: dict[str, Any], place: str) -> list[Step]:
         if self._dialogue is None or self._stream is None:
+            id = made_id(FORMAT, text.to_json(event, place))
             dialogue = Dialogue("stream", self._losses)
             stream = Stream(dialogue, self._losses)
             stream.add(event, place)
             self._dialogue, self._stream = dialogue, stream
-            return [ForeignSession(key="stream", label=stream.label, id=_id(event, place)), *dialogue.take()]
+            return [ForeignSession(key="stream", label=stream.label, id=id), *dialogue.take()]
         had_label = self._stream.label is not None
         self._stream.add(event, place)
         named: list[Step] = []
         if self._stream.label is not None and not had_label:
             named = [Renamed("stream", self._stream.label)]
         return [*named, *self._dialogue.take()]
+
+
+def _is_run(value: object) -> bool:
+    match value:
+        case {"history": [*events]}:
+            return most(events[:20], _is_event)
+    return False
 
 
 def _is_event(value: object) -> bool:
@@ -108,9 +112,3 @@ def _facts(run: dict[str, Any]) -> dict[str, object]:
     if isinstance(metrics := run.get("metrics"), dict):
         told["metrics"] = {name: value for name, value in metrics.items() if not isinstance(value, list)}
     return told
-
-
-def _id(first: dict[str, Any], place: str) -> str:
-    """An id for a stream, which has none: made of its first event, that a longer stream begins with too."""
-    digest = hashlib.sha256(text.to_json(first, place).encode()).hexdigest()
-    return f"openhands:{digest[:32]}"

@@ -52,6 +52,7 @@ class Stream:
         self._awaiting: dict[str, tuple[object, int | None]] = {}
         self._latency: float | None = None
         self._ran = 0
+        self._last: int | None = None
 
     def add(self, event: dict[str, Any], place: str) -> None:
         """Logs an event. Raises BadInput, with its place, before it changes anything."""
@@ -65,6 +66,12 @@ class Stream:
             self._losses.add("event", "without a readable time logged without one")
         elif not times.has_zone(event.get("timestamp")):
             self._losses.add("time", "without a zone taken as UTC")
+        self._last = time if time is not None else self._last
+
+    def end_turn(self, *, status: RunStatus = RunStatus.SUCCESS, error: str | None = None) -> None:
+        """Ends the turn and step that are open, at the last time that an event told."""
+        self._dialogue.end_step(time=self._last)
+        self._dialogue.end_turn(status=status, error=error, time=self._last)
 
     def _action(self, event: dict[str, Any], place: str, time: int | None) -> None:
         kind, source = event["action"], event.get("source")
@@ -94,6 +101,7 @@ class Stream:
         content, blocks = _said(args, place)
         if self.label is None:
             self.label = label_of(content)
+        self.end_turn()
         self._dialogue.start_turn(time=time)
         self._dialogue.user(content, blocks=blocks, time=time)
 
@@ -123,9 +131,11 @@ class Stream:
             self._awaiting[key] = (call.id, time)
         self._dialogue.call(call.id, call.name, call.args, time=time)
         if event["action"] in _ENDS:
+            self._dialogue.end_step(time=time)
             self._dialogue.end_turn(time=time)
 
     def _start_step(self, response: str | None, time: int | None) -> None:
+        self._dialogue.end_step(time=self._last)
         self._dialogue.start_step(time=time)
         self._response = response
         self._expected = 1
@@ -149,7 +159,7 @@ class Stream:
             if kind == "agent_state_changed":
                 self._state(event.get("extras"), time)
             return
-        content, blocks = chat.content_of(event.get("content"), f"{place}.content")
+        said = chat.parsed({"role": "tool", "content": event.get("content")}, place)
         if cause is not None and awaited is not None:
             del self._awaiting[cause]
             self._ran_until(awaited[1], time)
@@ -157,9 +167,9 @@ class Stream:
             self._losses.add("error", "naming no call logged as the result of none")
         self._dialogue.result(
             awaited[0] if awaited is not None else f"error-{_key(event.get('id'))}",
-            None if kind == "error" else text.to_json(content, place),
-            error=content if kind == "error" else None,
-            blocks=blocks,
+            None if kind == "error" else text.to_json(said.content, place),
+            error=said.content if kind == "error" else None,
+            blocks=said.blocks,
             time=time,
             ends_step=self._expected <= 0,
         )
@@ -179,14 +189,19 @@ class Stream:
         if not isinstance(state, str):
             return
         if state in _DONE_STATES:
+            self._dialogue.end_step(time=time)
             self._dialogue.end_turn(time=time)
         elif state in _FAILED_STATES:
             error = reason if isinstance(reason, str) and reason else state
+            self._dialogue.end_step(time=time)
             self._dialogue.end_turn(status=RunStatus.FAILED, error=error, time=time)
 
     def _custom(self, kind: str, event: dict[str, Any], place: str, time: int | None) -> None:
         self._dialogue.custom(kind, text.to_json(event, place), time=time)
-        self._losses.add("event", "other than messages, calls and results kept as custom")
+        if kind == "condensation":
+            self._losses.add("condensation", "kept as custom, so that the surface holds what it forgot")
+        else:
+            self._losses.add("event", "other than messages, calls and results kept as custom")
 
 
 def _key(id: object) -> str | None:

@@ -1,8 +1,9 @@
 """Trajectories of SWE-agent: one object `{history, trajectory, info, environment, replay_config}` is one session.
 
 `history` holds the messages. Newer ones have tool calls, answered by id; in older ones the command stands in the text
-and what it did comes back as a user message. `trajectory` holds the steps, with how long each command ran. The whole
-run is one turn, from its first message that is no demonstration until `info.exit_status`. No times are logged.
+and what it did comes back as a user message. `trajectory` holds the steps, with how long each command ran and the
+state after it, which becomes custom. The whole run is one turn, from its first message that is no demonstration until
+`info.exit_status`. No times are logged.
 https://github.com/SWE-agent/SWE-agent
 """
 
@@ -10,25 +11,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage import errors, text
-from storage.events import Event, RunStatus
+from storage.events import JsonText, RunStatus
 from storage.formats import chat, facts
 from storage.formats.dialogue import Dialogue, label_of
-from storage.formats.foreign import ForeignSession, Logged, Losses, Step
-from storage.formats.records import Record, as_list, as_object
+from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.formats.records import Record, as_list, as_object, most
 
 FORMAT = "swe-agent"
 
 _MESSAGE = {"role", "content", "tool_calls", "agent", "thought", "reasoning_content", "tool_call_ids", "is_demo"}
 _COPIES = {"action", "message_type"}
 """What the commands in texts and calls, and the roles, say too."""
-_STEP = {"action", "observation", "response", "thought", "execution_time", "messages", "query"}
+_STEP = {"action", "observation", "response", "thought", "execution_time", "state", "messages", "query"}
 _LOOK_AHEAD = 100
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether the first record is a trajectory."""
-    match values:
-        case [{"trajectory": list(), "history": list(messages)}, *_]:
+    """Whether the first records are trajectories."""
+    return most(values, _is_trajectory)
+
+
+def _is_trajectory(value: object) -> bool:
+    match value:
+        case {"trajectory": list(), "history": list(messages)}:
             return all(isinstance(message, dict) and "role" in message for message in messages[:3])
     return False
 
@@ -54,7 +59,8 @@ class TrajectoryReader:
         history = as_list(fields.get("history"), f"{record.place} history")
         key = str(self._sessions)
         self._sessions += 1
-        run = _Run(Dialogue(key, self._losses), fields.get("trajectory"), self._losses)
+        dialogue = Dialogue(key, self._losses)
+        run = _Run(dialogue, fields.get("trajectory"), self._losses)
         for index, message in enumerate(history):
             place = f"{record.place} history[{index}]"
             try:
@@ -68,7 +74,7 @@ class TrajectoryReader:
             ForeignSession(
                 key=key,
                 label=run.label,
-                events=run.events(),
+                events=dialogue.drafts(),
                 metadata=facts.metadata(told, record.place, self._losses),
             )
         ]
@@ -87,6 +93,7 @@ class _Run:
         self._next = 0
         self._matched = 0
         self._duration: float | None = None
+        self._state: JsonText | None = None
         self._dialogue = dialogue
         self._losses = losses
         self.label: str | None = None
@@ -96,6 +103,7 @@ class _Run:
         ids = message.get("tool_call_ids")
         if said.role == "tool" and ids is not None:
             ids = as_list(ids, f"{place}.tool_call_ids")
+        self._tell_state()
         demo = message.get("is_demo") is True
         if not demo and said.role != "system" and self._dialogue.turn is None:
             self._dialogue.start_turn()
@@ -117,15 +125,15 @@ class _Run:
     def end(self, exit_status: object) -> None:
         """Ends the turn if the run has ended."""
         if isinstance(exit_status, str) and exit_status:
+            self._tell_state()
             submitted = exit_status == "submitted"
             self._dialogue.end_turn(
                 status=RunStatus.SUCCESS if submitted else RunStatus.FAILED, error=None if submitted else exit_status
             )
         if unmatched := len(self._steps) - self._matched:
             self._losses.add("trajectory step", "without its message left out", unmatched)
-
-    def events(self) -> list[Event]:
-        return [step.event for step in self._dialogue.take() if isinstance(step, Logged)]
+        if self._state is not None:
+            self._losses.add("state", "at the end of the log held back until the next message")
 
     def _user(self, said: chat.ChatMessage, demo: bool) -> None:
         if not demo and self.label is None:
@@ -145,6 +153,19 @@ class _Run:
             duration_ms=self._duration, thought=thought if isinstance(thought, str) and thought.strip() else None
         )
         chat.add_answer(self._dialogue, said, self._losses)
+        self._keep_state(step.get("state"))
+
+    def _keep_state(self, state: object) -> None:
+        """Keeps the state after a step until the message that comes after it."""
+        try:
+            self._state = text.to_json(state, "state") if state else None
+        except errors.BadInput:
+            self._losses.add("state", "that cannot be stored left out")
+
+    def _tell_state(self) -> None:
+        if self._state is not None:
+            self._dialogue.custom("state", self._state)
+            self._state = None
 
     def _results(self, said: chat.ChatMessage, ids: Sequence[object], place: str) -> None:
         """One result a call id: a message may answer several calls at once."""

@@ -1,0 +1,133 @@
+"""Documents made for a test, read record by record, and what must hold of any."""
+
+import copy
+import io
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+from hypothesis import strategies as st
+
+from storage import errors, events
+from storage.events import Event
+from storage.formats import ForeignSession
+from storage.formats.foreign import Logged, Losses, Renamed, Step
+from storage.formats.records import Record, records
+from storage.views.surface import Surface
+from tests.views.validity import check
+
+ODD: tuple[Any, ...] = (
+    None,
+    0,
+    -1,
+    2**70,
+    1e300,
+    True,
+    "",
+    "x\0\ud800",
+    "y" * 300,
+    [],
+    {},
+    [None],
+    [[]],
+    {"": {}},
+    {"type": "text"},
+    [{"type": "text", "text": 1}],
+)
+"""Values that hardly any field expects."""
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def lines(*values: object) -> bytes:
+    return b"\n".join(encoded(value) for value in values)
+
+
+def read_steps(module: ModuleType, content: bytes) -> tuple[list[Step], Losses]:
+    """All steps, and what was lost; a broken record is counted, as an import does."""
+    losses = Losses()
+    reader = module.reader("log", losses)
+    steps: list[Step] = []
+    for record in records("log", io.BytesIO(content)):
+        assert isinstance(record, Record)
+        try:
+            steps += reader.add(record)
+        except errors.BadInput as error:
+            losses.broken(error.message)
+    return [*steps, *reader.end()], losses
+
+
+def logs(steps: Sequence[Step]) -> dict[str, list[Event]]:
+    """The events of each session, with their seqs."""
+    found: dict[str, list[Event]] = {}
+    for step in steps:
+        match step:
+            case ForeignSession():
+                assert step.key not in found
+                found[step.key] = list(step.events)
+            case Logged():
+                found[step.key].append(step.event)
+            case Renamed():
+                assert step.key in found
+    return {key: numbered(log) for key, log in found.items()}
+
+
+def numbered(log: Sequence[Event]) -> list[Event]:
+    return [event.model_copy(update={"seq": seq}) for seq, event in enumerate(log)]
+
+
+def surface(log: Sequence[Event]) -> list[Any]:
+    return [json.loads(message) for message in Surface().add_all(log).openai()]
+
+
+def check_log(log: Sequence[Event]) -> None:
+    """Fails unless each event can be stored and the surface is valid at every cut."""
+    folded = Surface()
+    for event in log:
+        stored = events.dump(event)
+        json.dumps(stored, ensure_ascii=False).encode()
+        assert events.load(stored, "log", "session", event.seq).type == event.type
+        for name in type(event).json_fields:
+            if stored.get(name) is not None:
+                json.loads(stored[name])
+        check(folded.add(event))
+
+
+SEEDS = st.integers(0, 2**32)
+
+
+def mutated(value: Any, seed: int) -> Any:
+    """A copy of the value with up to three of its parts, at any depth, deleted or made something odd."""
+    drawn = random.Random(seed)
+    value = json.loads(encoded(value))
+    for _ in range(drawn.randint(1, 3)):
+        places = list(_places(value))
+        if places:
+            # Levels are drawn first, so that the few outer fields are hit as often as the many inner ones.
+            depth = drawn.choice(sorted({depth for depth, _, _ in places}))
+            _, holder, key = drawn.choice([place for place in places if place[0] == depth])
+            if drawn.random() < 0.3:
+                del holder[key]
+            else:
+                holder[key] = copy.deepcopy(drawn.choice(ODD))
+    return value
+
+
+def _places(value: Any, depth: int = 0) -> Iterator[tuple[int, Any, Any]]:
+    keys: Sequence[Any] = list(value) if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        yield depth, value, key
+        if isinstance(value[key], dict | list):
+            yield from _places(value[key], depth + 1)
+
+
+def check_prefixes(module: ModuleType, cut: Callable[[int], bytes], sizes: Sequence[int]) -> None:
+    """Fails unless every shorter document gives a beginning of the events that the whole one gives."""
+    whole = logs(read_steps(module, cut(sizes[-1]))[0])
+    for size in sizes:
+        for key, log in logs(read_steps(module, cut(size))[0]).items():
+            assert log == whole[key][: len(log)], (size, key)
