@@ -71,16 +71,18 @@ class _Reader:
         self._losses = losses
         self._told: list[Step] = []
         self._rollout: Rollout | None = None
-        self._origins: set[object] = set()
+        self._origins: set[str] = set()
         self._named = False
 
     def add(self, record: Record) -> Sequence[Step]:
         """The steps of a line."""
         value = as_object(record.value, record.place)
         before = self._rollout
-        if before is None and not _is_meta(value):
-            self._begin_without_header(value)
         try:
+            if before is None and not _is_meta(value):
+                id = self._made_id(value, record.place)
+                self._told.append(ForeignSession(key=id, label=None, id=id))
+                self._rollout = Rollout(Dialogue(id, self._losses), self._losses)
             self._read(value, codex_items.time_of(value.get("timestamp"), self._losses), record.place)
         except errors.BadInput:
             self._rollout, self._told = before, []
@@ -98,7 +100,7 @@ class _Reader:
         if _is_meta(value):
             meta = as_object(value.get("payload"), f"{place}: payload") if "type" in value else value
             self._meta(meta, time, place)
-        elif "payload" in value or value.get("type") in _TYPES:
+        elif "payload" in value or (isinstance(value.get("type"), str) and value["type"] in _TYPES):
             self._enveloped(value, time, place)
         elif "type" in value:
             self._log.counts = False
@@ -121,16 +123,15 @@ class _Reader:
         self._named = True
         self._told.append(Renamed(self._log.dialogue.key, label))
 
-    def _begin_without_header(self, first: object) -> None:
+    def _made_id(self, first: object, place: str) -> str:
+        id = made_id(FORMAT, place, first)
         self._losses.add("session", "got an id made of its first record, as it has none that is legal here")
-        id = made_id(FORMAT, first)
-        self._told.append(ForeignSession(key=id, label=None, id=id))
-        self._rollout = Rollout(Dialogue(id, self._losses), self._losses)
+        return id
 
     def _meta(self, meta: Mapping[str, Any], time: int | None, place: str) -> None:
         if self._rollout is None:
             self._begin(meta, place)
-        elif meta.get("id") in self._origins:
+        elif isinstance(meta.get("id"), str) and meta["id"] in self._origins:
             self._losses.add("record", "that is a header of this session again, or of one it was forked from, left out")
         else:
             self._losses.add("record", "that is the header of another session kept as custom")
@@ -143,10 +144,7 @@ class _Reader:
         prompt = prompt.get("text") if isinstance(prompt, dict) else prompt
         told = {"type", "id"} | ({"base_instructions"} if isinstance(prompt, str) else set())
         facts = {name: value for name, value in meta.items() if name not in told}
-        id = legal_id(meta.get("id"))
-        if id is None:
-            id = made_id(FORMAT, meta)
-            self._losses.add("session", "got an id made of its first record, as it has none that is legal here")
+        id = legal_id(meta.get("id")) or self._made_id(meta, place)
         spawn = _spawn(meta.get("source"))
         fork = legal_id(meta.get("forked_from_id"))
         parent = legal_id(meta.get("parent_thread_id")) or legal_id(spawn.get("parent_thread_id")) or fork

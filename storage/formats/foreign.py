@@ -163,9 +163,9 @@ def legal_id(value: object) -> str | None:
     return value if isinstance(value, str) and text.SESSION_ID.match(value) else None
 
 
-def made_id(format: str, *facts: object) -> str:
-    """An id for what has none that is legal here, the same for the same facts."""
-    digest = hashlib.sha256(text.to_json(facts, format).encode()).hexdigest()
+def made_id(format: str, place: str, *facts: object) -> str:
+    """An id for what has none that is legal here, the same for the same facts. Raises BadInput, naming the place."""
+    digest = hashlib.sha256(text.to_json(facts, place).encode()).hexdigest()
     return f"{format}:{digest[:32]}"
 
 

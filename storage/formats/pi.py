@@ -87,12 +87,14 @@ class _Reader:
         if id in self._seen:
             raise errors.BadInput(f"{place}: a second header of the session {id}")
         origin = _session_of(header.get("branchedFrom")) or _session_of(header.get("parentSession"))
-        self._start(id, header, metadata, origin)
+        self._start(id or self._made_id(header, place), metadata, origin)
 
-    def _start(self, id: str | None, first: object, metadata: JsonText | None, origin: str | None) -> None:
-        if id is None:
-            id = made_id(FORMAT, first)
-            self._losses.add("session", "got an id made of its first record, as it has none that is legal here")
+    def _made_id(self, first: object, place: str) -> str:
+        id = made_id(FORMAT, place, first)
+        self._losses.add("session", "got an id made of its first record, as it has none that is legal here")
+        return id
+
+    def _start(self, id: str, metadata: JsonText | None = None, origin: str | None = None) -> None:
         self._seen.add(id)
         self._told.append(
             ForeignSession(key=id, label=None, id=id, parent_id=origin, repeats=origin, metadata=metadata)
@@ -106,7 +108,7 @@ class _Reader:
     def _entry(self, kind: str, value: dict[str, Any], place: str) -> None:
         act = self._read(kind, value, place)
         if self._line is None:
-            self._start(None, value, None, None)
+            self._start(self._made_id(value, place))
         id = value.get("id")
         line = self._follow(value, id) if isinstance(id, str) and id else self._line
         assert line is not None
@@ -148,7 +150,7 @@ class _Reader:
     def _branch(self, before: Place, id: str) -> Line:
         assert self._root is not None
         root, source = self._root.line.dialogue.key, before.line.dialogue.key
-        key = legal_id(f"{root}:{id}") or made_id(FORMAT, root, id)
+        key = legal_id(f"{root}:{id}") or made_id(FORMAT, root, root, id)
         self._told.append(
             ForeignSession(
                 key=key, label=None, id=key, parent=source, source=source, at_seq=before.mark.head, counted=False

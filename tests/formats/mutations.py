@@ -1,24 +1,22 @@
 """Records with something wrong in them, for readers that must refuse them or read on."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from storage import errors
+from storage.admission import Admission
 from storage.events import ADAPTER, dump
 from storage.formats import feed
 from storage.formats.foreign import ForeignSession, Logged, Step
 from storage.formats.records import Record
+from storage.state import LogState
+from storage.views.surface import Surface
 
-
-def _deep() -> list[Any]:
-    value: list[Any] = []
-    for _ in range(600):
-        value = [value]
-    return value
-
+from ..views import validity
+from .logs import visible_logs
 
 ODD: tuple[Any, ...] = (
     None,
@@ -36,13 +34,31 @@ ODD: tuple[Any, ...] = (
     ["x"],
     {},
     {"type": "text"},
-    _deep(),
 )
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [found for name, item in items for found in ((*path, name), *_paths(item, (*path, name)))]
+
+
+def _at(value: Any, path: tuple[Any, ...]) -> tuple[Any, Any]:
+    for name in path[:-1]:
+        value = value[name]
+    return value, path[-1]
+
+
+def with_nesting(values: Sequence[Any]) -> Iterator[tuple[list[Any], int]]:
+    """The records, each field of each in turn nested deeper than a log takes, and which one it is in."""
+    deep: list[Any] = []
+    for _ in range(600):
+        deep = [deep]
+    for index, value in enumerate(values):
+        for path in _paths(value):
+            changed = copy.deepcopy(value)
+            inner, name = _at(changed, path)
+            inner[name] = deep
+            yield [*values[:index], changed, *values[index + 1 :]], index
 
 
 @st.composite
@@ -53,10 +69,7 @@ def mutated(draw: st.DrawFn, values: Sequence[Any]) -> tuple[list[Any], int]:
     index = draw(st.integers(0, len(chosen) - 1))
     changed = copy.deepcopy(chosen[index])
     paths = _paths(changed)
-    *path, name = draw(st.sampled_from(paths))
-    inner = changed
-    for each in path:
-        inner = inner[each]
+    inner, name = _at(changed, draw(st.sampled_from(paths)))
     if draw(st.booleans()):
         del inner[name]
     else:
@@ -80,7 +93,7 @@ def read_leniently(format: str, values: Sequence[Any]) -> tuple[list[Step], set[
 
 
 def check(steps: Sequence[Step]) -> None:
-    """Fails unless sessions come before their events and each event is one that a log takes."""
+    """Fails unless sessions come before their events, a log takes each event, and the surfaces are valid."""
     known = set()
     for step in steps:
         if isinstance(step, ForeignSession):
@@ -90,3 +103,10 @@ def check(steps: Sequence[Step]) -> None:
             assert step.key in known
         if isinstance(step, Logged):
             assert ADAPTER.validate_python(dump(step.event)) == step.event
+    for log in visible_logs(steps).values():
+        admission, surface = Admission(LogState(), (), 0), Surface()
+        for event in log:
+            admission.admit(event, f"event {event.seq}")
+            surface.check_replace(event)
+            surface.add(event)
+        validity.check(surface)

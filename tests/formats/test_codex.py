@@ -199,6 +199,10 @@ def test_the_surface_of_the_real_log_is_valid_at_every_cut() -> None:
     check(folded)
 
 
+def test_a_log_takes_the_events_of_the_real_log() -> None:
+    mutations.check(real()[0])
+
+
 # What a log can hold
 
 
@@ -538,17 +542,19 @@ def test_records_of_types_to_come_are_kept_as_custom() -> None:
     ]
 
 
+OLD = [
+    {"id": "old", "timestamp": "2025-07-01T00:00:00Z", "instructions": "be nice", "git": {"branch": "main"}},
+    {"record_type": "state"},
+    message("user", "go")["payload"],
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+    call("a")["payload"],
+    output("a")["payload"],
+    message("assistant", "done")["payload"],
+]
+
+
 def test_an_old_rollout_is_a_header_and_bare_items() -> None:
-    values = [
-        {"id": "old", "timestamp": "2025-07-01T00:00:00Z", "instructions": "be nice", "git": {"branch": "main"}},
-        {"record_type": "state"},
-        message("user", "go")["payload"],
-        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
-        call("a")["payload"],
-        output("a")["payload"],
-        message("assistant", "done")["payload"],
-    ]
-    steps, losses = steps_of([Record("log", value) for value in values])
+    steps, losses = steps_of([Record("log", value) for value in OLD])
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id == "old"
     assert json.loads(session.metadata or "")["instructions"] == "be nice"
@@ -642,14 +648,19 @@ MADE = [
 ]
 
 
-@given(mutations.mutated(MADE) | mutations.mutated(values_of(LOG)[:70]))
+@given(mutations.mutated(MADE) | mutations.mutated(values_of(LOG)[:70]) | mutations.mutated(OLD))
 @settings(max_examples=250, deadline=None)
 def test_whatever_a_record_holds_it_is_read_or_refused_without_a_trace(drawn: tuple[list[Any], int]) -> None:
     values, changed = drawn
     steps, refused = mutations.read_leniently("codex", values)
     assert refused <= {changed}
     mutations.check(steps)
-    for log in visible_logs(steps).values():
-        check(Surface().add_all(log))
     without = [value for index, value in enumerate(values) if index not in refused]
     assert steps == mutations.read_leniently("codex", without)[0]
+
+
+def test_what_is_nested_too_deep_is_left_out() -> None:
+    for values, changed in mutations.with_nesting([*MADE, *OLD[2:]]):
+        steps, refused = mutations.read_leniently("codex", values)
+        assert refused <= {changed}
+        mutations.check(steps)

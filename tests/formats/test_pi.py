@@ -184,6 +184,12 @@ def test_runs_of_the_real_log_show_its_durations_and_tokens() -> None:
     assert sum(run.token_count or 0 for run in found) == told
 
 
+def test_a_log_takes_the_events_of_real_logs_and_of_trees() -> None:
+    mutations.check(real()[0])
+    mutations.check(steps_of(records_of(*document(ORPHANS)), "pi")[0])
+    mutations.check(read(*tree())[0])
+
+
 # What a log can hold
 
 
@@ -509,8 +515,6 @@ def test_whatever_a_record_holds_it_is_read_or_refused(drawn: tuple[list[Any], i
     steps, refused = mutations.read_leniently("pi", values)
     assert refused <= {changed}
     mutations.check(steps)
-    for log in visible_logs(steps).values():
-        check(Surface().add_all(log))
 
 
 @given(mutations.mutated(tree()))
@@ -526,3 +530,10 @@ def test_events_of_a_branch_are_told_of_it_alone() -> None:
     steps, _ = read(*tree())
     told = Counter(step.key for step in steps if isinstance(step, Logged))
     assert told == {"s": 14, "s:e": 6, "s:h": 4}
+
+
+def test_what_is_nested_too_deep_is_left_out() -> None:
+    for values, changed in mutations.with_nesting(tree()):
+        steps, refused = mutations.read_leniently("pi", values)
+        assert refused <= {changed}
+        mutations.check(steps)
