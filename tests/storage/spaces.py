@@ -1,5 +1,6 @@
 """What a space holds, to be compared with what another one holds."""
 
+import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,11 +9,13 @@ from storage import checking, formats
 from storage.events import Event
 from storage.exporting import export_lines
 from storage.formats import Reading
-from storage.importing import Imported, import_reading
+from storage.importing import Imported, Target, import_reading
+from storage.importing.stream import import_stream
 from storage.problem import Problem
 from storage.session import SessionMeta, present
 from storage.store import Store
 from storage.topology import TopologyNode
+from tests.formats.logs import DATA
 
 SPACE = "space"
 
@@ -28,8 +31,15 @@ async def exported(store: Store, id: str, space: str = SPACE, *, tree: bool = Tr
 
 
 def read_lines(content: str) -> Reading:
-    [reading] = formats.read([("export", content)])
-    return reading
+    return formats.read("export", content)
+
+
+async def bring(
+    store: Store, name: str, content: bytes | None = None, *, format: str | None = None, parent_id: str | None = None
+) -> Imported:
+    """Imports a document of tests/data, or one with this content, as the command does."""
+    stream = io.BytesIO((DATA / name).read_bytes() if content is None else content)
+    return (await import_stream(Target(store, SPACE, parent_id=parent_id), name, stream, format))[1]
 
 
 async def nodes_of(store: Store, space: str = SPACE) -> list[TopologyNode]:

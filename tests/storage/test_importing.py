@@ -1,18 +1,19 @@
 """A reading comes into a space whole or not at all, and real logs are counted as their source counts them."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from storage import errors
 from storage.events import CustomEvent, TurnEnd, UserMessage
-from storage.formats import ForeignSession, Reading, read
+from storage.formats import ForeignSession, Reading
 from storage.importing import import_reading
 from storage.lifecycle import NewSession
 from storage.session import SessionConfig, SessionStatus, present
 from storage.store import Store
-from tests.formats.logs import DEEPSEEK, OASST, TAU_BENCH, document, read_log
-from tests.storage.spaces import SPACE, assert_whole, load, log_of, nodes_of, own_types, plain
+from tests.formats.logs import DEEPSEEK, OASST, TAU_BENCH
+from tests.storage.spaces import SPACE, assert_whole, bring, load, log_of, nodes_of, own_types, plain
 
 # User, assistant, tool and system messages, and calls, that the source's own tools count.
 COUNTS = {
@@ -40,11 +41,12 @@ def reading(*sessions: ForeignSession) -> Reading:
 
 
 async def test_real_harness_logs_become_sessions_forks_and_children(store: Store) -> None:
-    imported = [await load(store, found) for found in read([document(name) for name in DEEPSEEK])]
-    assert sum(done.sessions for done in imported) == 9
-    assert sum(done.forks for done in imported) == 1
-    assert sum(done.nodes for done in imported) == 0
-    by_name = {key.split(" ", 1)[1].removesuffix(" line 1"): id for done in imported for key, id in done.ids.items()}
+    parents_first = sorted(DEEPSEEK, key=lambda name: not name.endswith("session.jsonl"))
+    imported = {name: await bring(store, name) for name in parents_first}
+    assert sum(done.sessions for done in imported.values()) == 9
+    assert sum(done.forks for done in imported.values()) == 1
+    assert sum(done.nodes for done in imported.values()) == 0
+    by_name = {name: id for name, done in imported.items() for id in done.ids.values()}
     for name, id in by_name.items():
         meta = await store.sessions.get(SPACE, id)
         assert meta is not None
@@ -61,20 +63,23 @@ async def test_real_harness_logs_become_sessions_forks_and_children(store: Store
     await assert_whole(store)
 
 
-async def test_real_trials_become_children_of_their_task(store: Store) -> None:
-    done = await load(store, read_log(TAU_BENCH))
-    assert (done.sessions, done.forks, done.nodes) == (100, 0, 25)
-    own = await own_types(store, list(done.ids.values()))
-    assert tuple(own[kind] for kind in COUNTED) == COUNTS[TAU_BENCH]
+async def test_real_trials_become_children_of_their_task_and_share_their_beginnings(store: Store) -> None:
+    done = await bring(store, TAU_BENCH)
+    # The trials of a task begin with the same message, so three of four are forks.
+    assert (done.sessions, done.forks, done.nodes) == (100, 75, 25)
+    visible: Counter[str] = Counter()
+    for node in await nodes_of(store):
+        visible.update(node.session.totals.types)
+    assert tuple(visible[kind] for kind in COUNTED) == COUNTS[TAU_BENCH]
     nodes = await nodes_of(store)
     assert [node.document.child_count for node in nodes if node.parent_id is None] == [4] * 25
     assert {node.session.head for node in nodes if node.parent_id is None} == {0}
-    assert done.events == sum(own.values())
+    assert done.events == sum((await own_types(store, list(done.ids.values()))).values())
     await assert_whole(store)
 
 
 async def test_real_trees_become_sessions_with_a_fork_for_each_further_reply(store: Store) -> None:
-    done = await load(store, read_log(OASST))
+    done = await bring(store, OASST)
     assert (done.sessions, done.forks, done.nodes) == (60, 300, 0)
     own = await own_types(store, list(done.ids.values()))
     assert tuple(own[kind] for kind in COUNTED) == COUNTS[OASST]
@@ -143,14 +148,11 @@ async def test_roots_come_under_a_parent_that_is_named(store: Store) -> None:
     assert {nodes[id].parent_id for id in done.ids.values()} == {"top"}
 
 
-async def test_progress_adds_up_and_large_logs_are_split(store: Store) -> None:
-    heard: list[int] = []
+async def test_large_logs_are_split_into_commits(store: Store) -> None:
     large = [CustomEvent(name="blob", data=f'"{"x" * 3_000_000}"') for _ in range(4)]
     many = [UserMessage(content=str(number)) for number in range(2_500)]
-    session = ForeignSession("a", None, [*large, *many])
-    done = await import_reading(store, SPACE, reading(session), progress=heard.append)
-    assert sum(heard) == done.events == 2_504
-    assert max(heard) <= 1_000
+    done = await import_reading(store, SPACE, reading(ForeignSession("a", None, [*large, *many])))
+    assert done.events == 2_504
     meta = await store.sessions.get(SPACE, done.ids["a"])
     assert meta is not None
     assert [event["content"] for event in plain(await log_of(store, meta))[4:]] == [str(n) for n in range(2_500)]
