@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from storage import errors
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reading, Renamed, Step
-from storage.importing import ids
+from storage.importing import fitting, ids
 from storage.importing.log import ImportedLog, Shift
 from storage.importing.target import Point, Target
 from storage.session import SessionMeta
@@ -71,12 +71,12 @@ async def import_reading(store: Store, space: str, reading: Reading, *, parent_i
 
 
 class _PutAway(NamedTuple):
-    """A log that is not in use now: its id, how far it has come, and whether there is more of it here to compare."""
+    """A log that is not in use now: its id and how far it has come. `given` where there is more of it to compare."""
 
     id: str
     position: int
     shifts: tuple[Shift, ...]
-    compares: bool
+    given: ForeignSession | None
 
 
 class _Session:
@@ -169,10 +169,8 @@ class Import:
             await self._check_elsewhere(given)
         if len(self._open) >= OPEN_LOGS or sum(each.log.weight for each in self._open.values()) > WAITING_WEIGHT:
             await self._settle_all(ended=False)
-        session = self._opened(given)
-        for event in given.events:
-            if session.log.add(Logged(given.key, event)):
-                await self._settle_in_order(session)
+        self._opened(fitting.session_fitted(given, self.losses) if self._again else given)
+        await self.take([Logged(given.key, event) for event in given.events])
 
     async def _check_elsewhere(self, given: ForeignSession) -> None:
         if given.id is not None and await self._target.has(given.id):
@@ -192,10 +190,11 @@ class Import:
         if len(self._open) >= OPEN_LOGS:
             await self._settle_all(ended=False)
         put = self._put_away.pop(key)
-        session = self._opened(ForeignSession(key, None, id=put.id))
+        session = self._opened(put.given or ForeignSession(key, None))
+        session.id = put.id
         session.log.id, session.log.position, session.log.shifts = put.id, put.position, put.shifts
         session.settled = True
-        there = await self._target.session(put.id) if put.compares else None
+        there = await self._target.session(put.id) if put.given is not None else None
         if there is not None:
             session.compare_with(there)
         return session
@@ -223,7 +222,8 @@ class Import:
         for key, session in list(self._open.items()):
             if session.settled and not session.copies:
                 log = session.log
-                self._put_away[key] = _PutAway(log.id, log.position, log.shifts, session.there is not None)
+                given = None if session.there is None else session.given
+                self._put_away[key] = _PutAway(log.id, log.position, log.shifts, given)
                 del self._open[key]
 
     def _ready(self, waiting: dict[str, _Session]) -> list[_Session]:
@@ -358,6 +358,7 @@ class Import:
         session.log.id = session.id = id
         session.there, session.copies, session.renamed = None, False, False
         self._made[given.key] = self.done.ids[given.key] = id
+        await self._target.furnish(given, id, forked=shares)
         self.done.forks += shares
         self.done.sessions += given.counted
         self.done.nodes += not given.counted and not shares

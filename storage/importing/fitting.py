@@ -1,15 +1,19 @@
-"""Making an event fit that is larger than a log takes: its longest texts are cut, as little as needed."""
+"""Making fit what is larger than a log or a session takes. Of an event the longest texts are cut."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from storage import events, text
 from storage.events import Event, ToolResult
+from storage.formats.foreign import ForeignSession, Losses
+from storage.session import MAX_SLOT_BYTES
 
 SUSPICIOUS_CHARACTERS = 1024 * 1024
 """An event of fewer characters fits, however they are encoded."""
 _SHORTEST = 200
+_LIMITED = ("metadata", "system_prompt", "memory", "insight")
 
 
 def weight(event: Event) -> int:
@@ -40,6 +44,19 @@ def fitted(event: Event, limit: int) -> Event:
         if size(cut) <= limit:
             return cut
     return event
+
+
+def session_fitted(session: ForeignSession, losses: Losses) -> ForeignSession:
+    """The session without those of its texts that are larger than a session may have, which are counted."""
+    over = [name for name in _LIMITED if _bytes(getattr(session, name)) > MAX_SLOT_BYTES]
+    for name in over:
+        losses.add("session", f"lost its {name.replace('_', ' ')}, which is over {MAX_SLOT_BYTES} bytes")
+    nothing: dict[str, Any] = dict.fromkeys(over)
+    return replace(session, **nothing) if over else session
+
+
+def _bytes(value: str | None) -> int:
+    return 0 if value is None else len(value.encode("utf-8", "surrogatepass"))
 
 
 def _cut(event: Event, longest: int) -> dict[str, Any]:

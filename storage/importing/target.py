@@ -8,7 +8,7 @@ from storage import errors
 from storage.events import APPEND, Event, SurfaceOp, SurfaceOpKind
 from storage.formats.foreign import ForeignSession, Losses
 from storage.lifecycle import Fork, NewSession
-from storage.session import MAX_LABEL, SessionConfig, SessionMeta, SessionStatus, SlotName, present
+from storage.session import MAX_LABEL, SessionConfig, SessionMeta, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store
 
@@ -84,17 +84,11 @@ class Target:
             workflow_mode=session.workflow_mode,
             metadata=session.metadata,
         )
-        meta = await store.tree.create(self.space, new)
-        if session.system_prompt is not None:
-            await self._put(meta.id, SlotName.SYSTEM_PROMPT, session.system_prompt)
-        if session.config is not None:
-            await store.tree.put_config(self.space, meta.id, session.config)
-        return meta.id
+        return (await store.tree.create(self.space, new)).id
 
     async def _fork(
         self, store: Store, session: ForeignSession, id: str | None, parent_id: str | None, source_id: str, seq: int
     ) -> str:
-        inherits = await self._inherits(store, session, source_id)
         wanted = Fork(
             source_id=source_id,
             at_seq=seq,
@@ -103,15 +97,28 @@ class Target:
             parent_id=parent_id,
             as_root=parent_id is None,
             metadata=session.metadata,
-            config=None if inherits else SessionConfig(system_prompt=session.system_prompt),
+            config=SessionConfig(system_prompt=session.system_prompt),
         )
-        meta = await store.tree.fork(self.space, wanted)
+        return (await store.tree.fork(self.space, wanted)).id
+
+    async def furnish(self, session: ForeignSession, id: str, *, forked: bool) -> None:
+        """Gives a session that was made what its making could not name, and takes what it inherited from it.
+
+        Raises PayloadTooLarge.
+        """
+        if self.dry or self._store is None:
+            return
+        if not forked and session.system_prompt is not None:
+            await self._put(id, SlotName.SYSTEM_PROMPT, session.system_prompt)
+        node = await self._store.tree.node(self.space, id)
+        if node is None:
+            raise errors.NotFound(f"no session {id!r}")
         given = {"workflow_mode": session.workflow_mode, "metadata": session.metadata}
-        if changes := {name: value for name, value in given.items() if getattr(meta, name) != value}:
-            await store.sessions.update(self.space, meta.id, changes)
-        if session.config is not None or not inherits:
-            await store.tree.put_config(self.space, meta.id, session.config or SessionConfig())
-        return meta.id
+        if changes := {name: value for name, value in given.items() if getattr(node.session, name) != value}:
+            await self._store.sessions.update(self.space, id, changes)
+        config = session.config or SessionConfig()
+        if (node.document.config or SessionConfig()).given() != config.given():
+            await self._store.tree.put_config(self.space, id, config)
 
     async def append(self, id: str, drafts: Sequence[Event], head: int) -> None:
         """Appends at a head. Raises Conflict, Archived, TurnEnded, BadInput, PayloadTooLarge."""
@@ -168,12 +175,3 @@ class Target:
     async def _put(self, id: str, name: SlotName, content: str, at_seq: int | None = None) -> None:
         if self._store is not None:
             await self._store.sessions.put_slot(self.space, SlotWrite(id, name, content, at_seq=at_seq))
-
-    async def _inherits(self, store: Store, session: ForeignSession, source_id: str) -> bool:
-        """Whether what a fork takes over of prompt and config is what it has; else it must be named."""
-        source = await store.tree.node(self.space, source_id)
-        if source is not None and source.document.config is not None and source.document.config.given():
-            return False
-        slots = (await store.sessions.slots(self.space, [source_id])).get(source_id)
-        prompt = present(slots.system_prompt) if slots is not None else None
-        return (prompt.content if prompt is not None else None) == session.system_prompt
