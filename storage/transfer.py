@@ -73,6 +73,8 @@ async def import_document(
     """
     label = None if label is None else check_label(label)
     reading = await asyncio.to_thread(formats.read, NAME, text.clean(document), _FORMATS[format])
+    if not reading.sessions:
+        raise errors.BadInput(f"{NAME}: holds no session")
     if id is not None or label is not None:
         if len(reading.sessions) != 1:
             raise errors.BadInput(

@@ -60,7 +60,7 @@ HEAD = 20
 
 
 class Feed:
-    """The steps of one document, record by record, and what was lost.
+    """The steps of one document, record by record, and what was lost; `accepted` counts the records that fit.
 
     `lenient`: a record that breaks the format is left out and counted, else it raises BadInput with its place.
     """
@@ -68,6 +68,7 @@ class Feed:
     def __init__(self, format: str, reader: Reader, losses: Losses, *, lenient: bool) -> None:
         self.format = format
         self.losses = losses
+        self.accepted = 0
         self._reader = reader
         self._lenient = lenient
 
@@ -79,7 +80,7 @@ class Feed:
             if record.repaired:
                 self.losses.add("record", "held bytes that are not UTF-8, now U+FFFD")
             try:
-                return self._reader.add(record)
+                steps = self._reader.add(record)
             except RecursionError as error:
                 raise errors.BadInput(f"{record.place}: nested deeper than {text.MAX_NESTING} levels") from error
         except errors.BadInput as error:
@@ -87,6 +88,8 @@ class Feed:
                 raise
             self.losses.broken(error.message)
             return ()
+        self.accepted += 1
+        return steps
 
     def end(self) -> Sequence[Step]:
         """What is left to tell after the last record."""
@@ -122,6 +125,8 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
             if module.fits(values):
                 return module
     known = ", ".join(FORMATS)
+    if not head:
+        raise errors.BadInput(f"{name}: the document is an empty list (known formats: {known})")
     first = head[0]
     if isinstance(first, Broken):
         raise errors.BadInput(f"{first.place}: {first.why} (known formats: {known})")

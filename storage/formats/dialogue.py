@@ -249,24 +249,24 @@ class Dialogue:
             self._made_ids += 1
             self._losses.add("tool call", "without an id got one")
             return f"call-{self._made_ids}"
-        return _identifier(given)
+        return self._fitted(given)
 
     def _answered_id(self, given: object) -> str:
         if isinstance(given, int) and not isinstance(given, bool):
             given = str(given)
         if isinstance(given, str) and given:
-            return _identifier(given)
+            return self._fitted(given)
         self._losses.add("tool result", "without a call id got that of the oldest call without a result")
         oldest = next(iter(self._unanswered), None)
         return oldest if oldest is not None else self._call_id(None)
 
-
-def _identifier(given: str) -> str:
-    """The id, or where it is too long its beginning and a digest of it, the same at each mention."""
-    if len(given) <= MAX_IDENTIFIER:
-        return given
-    digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{given[: MAX_IDENTIFIER - 17]}-{digest}"
+    def _fitted(self, given: str) -> str:
+        """The id, or where it is too long its beginning and a digest of it, the same at each mention."""
+        if len(given) <= MAX_IDENTIFIER:
+            return given
+        self._losses.add("long call id", f"over {MAX_IDENTIFIER} characters shortened")
+        digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return f"{given[: MAX_IDENTIFIER - 17]}-{digest}"
 
 
 def label_of(content: str) -> str | None:

@@ -50,7 +50,7 @@ class OpenAI:
     def add(self, record: Record) -> Sequence[Step]:
         """The session of a conversation. Raises BadInput, naming the message, for what is none."""
         value = record.value
-        if isinstance(value, dict) and "messages" not in value and "role" in value:
+        if isinstance(value, dict) and "messages" not in value and ("role" in value or self._messages.head):
             add_message(self._messages, value, record.place, self._losses)
             return ()
         session = self._conversation(value, record.place)
@@ -58,9 +58,9 @@ class OpenAI:
         return [session]
 
     def end(self) -> Sequence[Step]:
-        """The session of the messages that were records."""
+        """The session of the messages that were records, or of an empty list of them."""
         events = self._messages.drafts()
-        if not events:
+        if not events and self._sessions:
             return ()
         return [ForeignSession(key=self._messages.key, label=label_of_events(events), events=events)]
 

@@ -228,8 +228,6 @@ def _unparsed(name: str, content: bytes, why: str) -> Record | Broken:
 def _document(name: str, record: Record) -> Iterator[Record]:
     """The records of a document that was decoded at once."""
     value = record.value
-    if value == []:
-        raise errors.BadInput(f"{name}: the document is an empty list")
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield record._replace(place=f"{name} [{index}]", value=item)

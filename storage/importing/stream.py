@@ -43,11 +43,8 @@ async def import_stream(
 
 
 async def _take_all(run: Import, feed: formats.Feed, found: Iterator[Record | Broken]) -> None:
-    read = False
     for record in found:
-        steps = feed.add(record)
-        read = read or bool(steps)
-        await run.take(steps)
-    await run.take(feed.end())
-    if not read and feed.losses.first_broken:
+        await run.take(feed.add(record))
+    if not feed.accepted and feed.losses.first_broken:
         raise errors.BadInput(feed.losses.first_broken)
+    await run.take(feed.end())

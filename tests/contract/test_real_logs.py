@@ -172,7 +172,7 @@ async def test_calls_that_never_got_a_result_get_one_supplied(store: Store) -> N
     assert kept.appended is not None
     events = kept.appended.events
     assert tuple(event.call_id for event in events if isinstance(event, ToolResult)) == ORPHANS
-    assert len(events) == len(ORPHANS)
+    assert [event.type for event in events[len(ORPHANS) :]] == ["turn/end"]
     repaired = await surface(store, id)
     check(repaired)
     assert not any(message.repaired for message in repaired.messages())

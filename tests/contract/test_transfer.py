@@ -382,13 +382,13 @@ TEXT = "entries: [{kind: Text, role: User, content: a}, "
 
 
 BROKEN = [
-    (YAML, "", "must be a mapping with sessionId"),
+    (YAML, "", "the document is empty"),
     (YAML, "{{{", "not YAML or JSON that is allowed: line 1 column 2"),
     (YAML, "a: b: c", "not YAML or JSON that is allowed: line 1 column 5"),
     (YAML, "\ud800", "must be a mapping"),
     (YAML, "\x00", "not YAML or JSON that is allowed"),
-    (YAML, "[" * 2_000, "not YAML or JSON that is allowed"),
-    (YAML, "[]", "must be a mapping"),
+    (YAML, "[" * 2_000, "[0]: the document ends in the middle"),
+    (YAML, "[]", "document: holds no session"),
     (YAML, "title: x", "entries: is required"),
     (YAML, "entries: 5", "entries: must be a list"),
     (YAML, TEXT + "5]", "entries[1]: must be an object"),
@@ -427,12 +427,11 @@ BROKEN = [
     (OPENAI, "{{{", "not JSON"),
     (OPENAI, "{}", "messages: must be a list, is null"),
     (OPENAI, '{"messages": [5]}', "messages[0]: must be an object"),
-    (OPENAI, '[{"role": "user", "content": "a"}, {"content": "x"}]', "messages[1].role: must be a string, is null"),
-    (OPENAI, '[{"role": "user", "content": 5}]', "messages[0].content: must be a string, a list of parts or null"),
-    (OPENAI, '[{"role": "assistant", "tool_calls": 5}]', "messages[0].tool_calls: must be a list"),
-    (OPENAI, '[{"role": "assistant", "tool_calls": [{"id": "x"}]}]', "messages[0].tool_calls[0].function"),
-    (OPENAI, '[{"role": "tool", "content": "", "tool_call_id": "%s"}]' % ("x" * 257), "messages[0]: call_id"),
-    (OPENAI, "[" * 2_000, "nested deeper than 500 levels"),
+    (OPENAI, '[{"role": "user", "content": "a"}, {"content": "x"}]', "document [1].role: must be a string, is null"),
+    (OPENAI, '[{"role": "user", "content": 5}]', "document [0].content: must be a string, a list of parts or null"),
+    (OPENAI, '[{"role": "assistant", "tool_calls": 5}]', "document [0].tool_calls: must be a list"),
+    (OPENAI, '[{"role": "assistant", "tool_calls": [{"id": "x"}]}]', "document [0].tool_calls[0].function"),
+    (OPENAI, "[" * 2_000 + "]" * 2_000, "nested deeper than 500 levels"),
 ]
 
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from storage import formats
 from storage.store import Store
 from tests.contract.runs import assert_told
-from tests.formats.logs import TAU_BENCH, document, read_log
-from tests.storage.spaces import assert_whole, load, nodes_of
+from tests.formats.logs import TAU_BENCH
+from tests.storage.spaces import assert_whole, bring, nodes_of
 
 GOAL = "deepseek-harness/goal-multi-turn-actions/session.jsonl"
 FORK = [f"deepseek-harness/subagent-fork-in-process/{name}.jsonl" for name in ("session", "session.1")]
@@ -14,15 +13,15 @@ FORK = [f"deepseek-harness/subagent-fork-in-process/{name}.jsonl" for name in ("
 
 @pytest.mark.parametrize("names", [[GOAL], FORK], ids=["two turns", "fork"])
 async def test_runs_of_real_logs(store: Store, names: list[str]) -> None:
-    await load(store, read_log(*names))
+    for name in names:
+        await bring(store, name)
     for node in await nodes_of(store):
         await assert_told(store, node.id)
     await assert_whole(store)
 
 
 async def test_runs_of_a_hundred_conversations(store: Store) -> None:
-    for reading in formats.read([document(TAU_BENCH)]):
-        await load(store, reading)
+    await bring(store, TAU_BENCH)
     nodes = await nodes_of(store)
     assert len(nodes) >= 100
     for node in nodes[:20]:
