@@ -17,8 +17,8 @@ _FIELDS = {
     "developer": ("content",),
     "user": ("content",),
     "assistant": ("content", "name", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"),
-    "tool": ("content", "tool_call_id", "name"),
-    "function": ("content", "name"),
+    "tool": ("content", "tool_call_id"),
+    "function": ("content",),
 }
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _THOUGHTS = frozenset({"thinking", "reasoning"})

@@ -8,7 +8,7 @@ and are taken as UTC. https://github.com/All-Hands-AI/OpenHands
 from collections.abc import Sequence
 from typing import Any
 
-from storage import errors, text
+from storage import errors
 from storage.events import RunStatus
 from storage.formats import facts
 from storage.formats.dialogue import Dialogue, label_of
@@ -76,7 +76,7 @@ class OpenHandsReader:
 
     def _event(self, event: dict[str, Any], place: str) -> list[Step]:
         if self._dialogue is None or self._stream is None:
-            id = made_id(FORMAT, text.to_json(event, place))
+            id = made_id(FORMAT, place, event)
             dialogue = Dialogue("stream", self._losses)
             stream = Stream(dialogue, self._losses)
             stream.add(event, place)

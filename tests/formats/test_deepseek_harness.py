@@ -28,7 +28,7 @@ from storage.views.surface import Surface
 from tests.views import validity
 
 from .logs import DEEPSEEK, counts, document, messages, read_log, records_of, steps_of, visible_logs
-from .mutations import check, mutated, read_leniently
+from .mutations import check_steps, mutated, read_leniently
 from .small_logs import HEADER, read_one, record, text_of
 
 GOAL = "deepseek-harness/goal-multi-turn-actions/session.jsonl"
@@ -230,4 +230,4 @@ def test_whatever_a_record_holds_it_is_read_or_refused(name: str, data: st.DataO
     values = [record.value for record in records_of(*document(name)) if isinstance(record, Record)]
     changed, _ = data.draw(mutated(values))
     steps, _ = read_leniently("deepseek-harness", changed)
-    check(steps)
+    check_steps(steps)

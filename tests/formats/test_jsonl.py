@@ -16,7 +16,7 @@ from storage.formats.jsonl import FORMAT, Header, event_line, header_line
 from storage.session import SessionConfig, SessionStatus
 
 from .logs import ALL, OASST, read_log, records_of, steps_of
-from .mutations import check, mutated, read_leniently
+from .mutations import check_steps, mutated, read_leniently
 
 
 def lines_of(header: Header, drafts: Sequence[Event]) -> list[str]:
@@ -345,4 +345,4 @@ def test_a_part_of_a_file_gives_the_first_steps_of_the_whole() -> None:
 @given(mutated([json.loads(line) for line in MANY]))
 def test_whatever_a_record_holds_it_is_read_or_refused(log: tuple[list[Any], int]) -> None:
     steps, _ = read_leniently(FORMAT, log[0])
-    check(steps)
+    check_steps(steps)

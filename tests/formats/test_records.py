@@ -134,9 +134,8 @@ def test_an_empty_document_is_refused(content: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["[]", " [\n] \n"])
-def test_a_list_without_items_is_refused(content: str) -> None:
-    with pytest.raises(errors.BadInput, match="x: the document is an empty list"):
-        found(content)
+def test_a_list_without_items_has_no_records(content: str) -> None:
+    assert found(content) == []
 
 
 @pytest.mark.parametrize("content", ['{"a": 1}', '{\n"a":\n{"b": 2}\n}', '{\n"a": [\n{"b": 2}\n]}', '"text"', "5"])
@@ -285,9 +284,9 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
             patch.setattr(module, "WHOLE_BYTES", size)
             patch.setattr(module, "MAX_RECORD_BYTES", min(4 * size, module.MAX_RECORD_BYTES))
             try:
-                assert found(content)
+                assert found(content) or b"".join(content.split()) == b"[]"
             except errors.BadInput as error:
-                assert error.message in ("x: the document is empty", "x: the document is an empty list")
+                assert error.message == "x: the document is empty"
 
 
 def test_a_document_without_a_log_is_refused_by_its_reader() -> None:

@@ -3,11 +3,10 @@
 import pytest
 
 from storage.events import Event, RunStatus, ToolCall, ToolResult
-from storage.formats import read
 from storage.views.run_rows import RunRow, rebuild
 from storage.views.runs import Runs, runs
 
-from ..formats.logs import TAU_BENCH, document, read_log
+from ..formats.logs import TAU_BENCH, document, read_log, records_of, steps_of, visible_logs
 from .test_runs import log, outputs
 from .test_runs_rows import append, session
 
@@ -22,9 +21,11 @@ def deepseek(name: str) -> list[Event]:
 
 def parent_and_child() -> tuple[list[Event], list[Event]]:
     """The visible logs of a session and of its fork, which shares the first 42 events."""
-    parent, child = read_log(f"{FORK}/session.jsonl", f"{FORK}/session.1.jsonl").sessions
-    inherited = parent.events[: child.at_seq or 0]
-    return log(*parent.events, session="p"), log(*inherited, *child.events, cut=len(inherited), source="p")
+    [parent] = read_log(f"{FORK}/session.jsonl").sessions
+    [child] = read_log(f"{FORK}/session.1.jsonl").sessions
+    shared = child.repeats_at_most or 0
+    assert child.events[:shared] == parent.events[:shared]
+    return log(*parent.events, session="p"), log(*child.events, cut=shared, source="p")
 
 
 def test_two_calls_cancelled_by_the_user() -> None:
@@ -90,10 +91,11 @@ def test_a_fork_shows_the_inherited_turn_and_counts_only_its_own() -> None:
 
 
 def test_each_of_the_hundred_conversations_pairs_each_call_with_the_result_right_after_it() -> None:
-    sessions = [found for reading in read([document(TAU_BENCH)]) for found in reading.sessions if found.events]
+    steps, _ = steps_of(records_of(*document(TAU_BENCH)))
+    sessions = [found for found in visible_logs(steps).values() if found]
     assert len(sessions) == 100
     for found in sessions:
-        events = log(*found.events)
+        events = log(*found)
         told = [each for run in runs(events, "s") for each in run.tool_invocations]
         calls = [event for event in events if isinstance(event, ToolCall)]
         assert [each.call_id for each in told] == [event.call_id for event in calls]
