@@ -220,6 +220,7 @@ class Rollout:
 
     def _end_turn(self, time: int | None, error: str | None = None) -> None:
         status = RunStatus.SUCCESS if error is None else RunStatus.FAILED
+        time = time or self.time
         self.dialogue.end_step(time=time)
         self.dialogue.end_turn(status=status, error=error, time=time)
         self._turn = None

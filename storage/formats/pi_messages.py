@@ -73,8 +73,8 @@ def user(message: dict[str, Any], place: str, written: int | None, losses: Losse
     time = _begun(message, written, losses)
 
     def act(line: Line) -> None:
-        line.dialogue.end_step(time=line.time)
-        line.dialogue.end_turn(time=line.time)
+        line.dialogue.end_step(time=line.time or time)
+        line.dialogue.end_turn(time=line.time or time)
         line.dialogue.start_turn(time=time)
         line.dialogue.user(content, blocks=blocks, time=time)
         line.label = line.label or label_of(content)
@@ -111,7 +111,7 @@ def assistant(message: dict[str, Any], place: str, written: int | None, losses: 
 
     def act(line: Line) -> None:
         dialogue = line.dialogue
-        dialogue.end_step(time=line.time)
+        dialogue.end_step(time=line.time or begun)
         dialogue.start_step(time=begun)
         dialogue.measure(token_count=_tokens(message.get("usage")), model_output=model_output)
         dialogue.assistant(

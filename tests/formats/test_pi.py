@@ -20,7 +20,7 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.formats import pi
+from storage.formats import feed, head_of, pi
 from storage.formats.foreign import ForeignSession, Logged, Losses, Renamed, Step
 from storage.formats.records import Record
 from storage.views.runs import runs
@@ -157,6 +157,14 @@ def test_a_prefix_of_the_real_log_gives_a_prefix_of_its_steps() -> None:
         assert of_prefix == steps[: len(of_prefix)]
         assert len(of_prefix) >= before
         before = len(of_prefix)
+
+
+def test_at_no_cut_of_the_real_log_its_end_tells_anything() -> None:
+    head, found = head_of(iter(records_of(*document(LOG))))
+    source = feed("log", head, "pi")
+    for record in found:
+        assert source.add(record)
+        assert source.end() == ()
 
 
 @pytest.mark.parametrize("name", [LOG, ORPHANS])
@@ -382,6 +390,14 @@ def test_a_branch_from_inside_a_step_goes_on_in_it() -> None:
     ends = [[(event.step_id, event.result) for event in of_type(ToolResult, log)] for log in logs.values()]
     assert ends == [[("step-1", '"1"')], [("step-1", '"2"')]]
     assert [len(of_type(StepEnd, log)) for log in logs.values()] == [1, 1]
+
+
+def test_a_turn_that_a_branch_leaves_open_ends_with_the_next_question() -> None:
+    started = calls("x") | {"id": "b", "parentId": "a"}
+    values = [HEADER, user("go", "a"), started, result("x") | {"id": "c", "parentId": "b"}, user("no", "d", "b")]
+    log = visible_logs(read(*values)[0])["s:d"]
+    ended = [(each.type, each.timestamp) for each in log if isinstance(each, StepEnd | TurnEnd)]
+    assert ended == [("step/end", 1767225601000), ("turn/end", 1767225601000)]
 
 
 def test_a_second_root_is_a_fork_that_shares_nothing() -> None:
