@@ -135,7 +135,7 @@ def _result(part: dict[str, Any], place: str) -> Result:
 def _duration(copy: Mapping[str, Any]) -> float | None:
     for name, factor in (("durationMs", 1), ("totalDurationMs", 1), ("durationSeconds", 1000)):
         value = copy.get(name)
-        if type(value) in (int, float) and 0 <= value < _LARGEST:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST:
             return float(value * factor)
     return None
 
@@ -145,7 +145,7 @@ def _assistant(fields: dict[str, Any], place: str, losses: Losses) -> Content:
     parts = _parts(message.get("content"), f"{place}: message.content")
     losses.fields("assistant record", fields, _ASSISTANT)
     losses.fields("assistant message", message, _MESSAGE)
-    output = {
+    output: dict[str, Any] = {
         name: message[name] for name in ("model", "id", "stop_reason", "stop_sequence", "usage") if name in message
     }
     if "requestId" in fields:
