@@ -101,7 +101,7 @@ def _tree(mapping: dict[str, Any], losses: Losses) -> tuple[dict[str, Node], dic
     """The nodes by id, each one's children, and the roots; each node once, those in a circle not at all."""
     nodes = {id: Node(id, node) for id, node in mapping.items() if isinstance(node, dict)}
     if len(nodes) < len(mapping):
-        losses.add("node", "that is no object left out", len(mapping) - len(nodes))
+        losses.add("node", "not an object left out", len(mapping) - len(nodes))
     children: dict[str, list[Node]] = {id: [] for id in nodes}
     placed: set[str] = set()
     for parent, child in _edges(nodes):

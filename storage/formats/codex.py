@@ -132,9 +132,9 @@ class _Reader:
         if self._rollout is None:
             self._begin(meta, place)
         elif isinstance(meta.get("id"), str) and meta["id"] in self._origins:
-            self._losses.add("record", "that is a header of this session again, or of one it was forked from, left out")
+            self._losses.add("record", "repeating a header of this session, or of one it was forked from, left out")
         else:
-            self._losses.add("record", "that is the header of another session kept as custom")
+            self._losses.add("record", "with the header of another session kept as custom")
             self._log.dialogue.custom("session_meta", text.to_json(meta, place), time=time)
             return
         self._origins |= {name for name in (meta.get("id"), meta.get("forked_from_id")) if isinstance(name, str)}
@@ -189,7 +189,7 @@ class _Reader:
         kept = False
         match kind:
             case _ if kind in _COPIES:
-                self._losses.add("record", "that repeats for display what is logged anyway left out")
+                self._losses.add("record", "repeating for display what is logged anyway left out")
             case "token_count":
                 self._tokens(payload, time, place)
             case _ if kind in _TURN_STARTS:

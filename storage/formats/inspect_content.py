@@ -45,7 +45,7 @@ class Attachments:
         found = self._texts.get(reference.removeprefix(_PREFIX))
         if isinstance(found, str):
             return found
-        self._losses.add("attachment", "that is missing kept as its reference")
+        self._losses.add("attachment", "missing in the log kept as its reference")
         return reference
 
 

@@ -192,7 +192,7 @@ class _Reader:
                 return pi_messages.result(message, place, time, self._losses)
             case "custom" | "hookMessage":
                 return pi_messages.injected(message, f"{place}.content", time)
-        self._losses.add("message", "that is neither of the user nor of the model kept as custom")
+        self._losses.add("message", "neither of the user nor of the model kept as custom")
         return _custom(role, text.to_json(message, place), time)
 
     def _summary(self, rest: dict[str, Any], place: str, time: int | None) -> Act:

@@ -281,7 +281,7 @@ class Import:
                 session.compare_with(other, given.repeats_at_most, copies=True)
                 return
             if not self._target.is_made(given.repeats):
-                self.losses.add("session", "began with events of another that is not here")
+                self.losses.add("session", "lost the one whose events it begins with, which is not here")
             elif given.repeats_at_most:  # of a dry import, which has nothing to compare with
                 await self._make(session, Point(given.repeats, given.repeats_at_most))
                 return
@@ -362,14 +362,9 @@ class Import:
         self.done.forks += shares
         self.done.sessions += given.counted
         self.done.nodes += not given.counted and not shares
-        if (
-            given.refs
-            or given.archived
-            or given.memory is not None
-            or given.insight is not None
-            or (given.parent is not None and parent is None)
-        ):
-            self._unfinished.append(replace(given, parent=None if parent is not None else given.parent))
+        late = given.parent is not None and not self._is_told(given.parent)
+        if late or given.refs or given.archived or given.memory is not None or given.insight is not None:
+            self._unfinished.append(given if late else replace(given, parent=None))
 
     async def _leave(self, session: _Session, there: SessionMeta) -> None:
         """Ends the comparison with the log that this one repeats: what it shares is what was the same."""
@@ -393,18 +388,20 @@ class Import:
         await self._make(session, point)
 
     async def _parent(self, given: ForeignSession) -> str | None:
-        """The id of the parent, None for a root or where it is not known yet."""
+        """The id of the parent, as far as it is known yet; None for a root."""
         if given.parent is not None:
             if given.parent in self.done.refused:
                 raise errors.BadInput(f"session {given.parent}, its parent, was refused")
-            if given.parent in self._open or given.parent in self._put_away:
+            if self._is_told(given.parent):
                 return (await self._known_log(given.parent)).id
-            return None
-        if given.parent_id is not None:
+        elif given.parent_id is not None:
             if await self._target.has(given.parent_id):
                 return given.parent_id
-            self.losses.add("session", "stood under another that is not here")
+            self.losses.add("session", "lost its parent, which is not here")
         return self._target.parent_id
+
+    def _is_told(self, key: str) -> bool:
+        return key in self._open or key in self._put_away
 
     # Finishing
 
@@ -414,12 +411,12 @@ class Import:
         if given.parent is not None and given.parent in self.done.ids:
             await self._target.move(id, self.done.ids[given.parent])
         elif given.parent is not None:
-            self.losses.add("session", "stood under another that its source does not hold")
+            self.losses.add("session", "lost its parent, which is not in the file")
         for key in given.refs:
             if key in self.done.ids:
                 await self._target.refer(id, self.done.ids[key])
             else:
-                self.losses.add("reference", "to a session that its source does not hold")
+                self.losses.add("reference", "lost its end, which is not in the file")
 
     async def _complete(self, given: ForeignSession) -> None:
         await self._target.complete(given, self.done.ids[given.key])

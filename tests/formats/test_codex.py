@@ -149,7 +149,7 @@ def test_the_real_log_is_told_by_its_header() -> None:
     assert [step for step in steps if isinstance(step, Renamed)] == [Renamed(session.key, "show tools")]
     assert losses.kinds() == {
         # 2 messages of the user and 13 of the model, 3 ends of web searches
-        "record that repeats for display what is logged anyway left out": 18,
+        "record repeating for display what is logged anyway left out": 18,
         "reasoning that cannot be read kept as custom": 25,
         # 3 web searches, 43 ends of commands and 3 of patches
         "record of another type kept as custom": 49,
@@ -223,7 +223,7 @@ def test_what_is_told_twice_is_taken_once() -> None:
     steps, losses = read(meta(), *values, message("assistant", "yes"))
     [log] = visible_logs(steps).values()
     assert surface(log) == [("user", "hi"), ("assistant", "yes")]
-    assert losses.kinds() == {"record that repeats for display what is logged anyway left out": 2}
+    assert losses.kinds() == {"record repeating for display what is logged anyway left out": 2}
 
 
 def test_what_codex_puts_in_before_a_turn_stands_outside_of_it() -> None:
@@ -495,9 +495,7 @@ def test_a_fork_names_the_session_whose_log_it_repeats_and_its_header_makes_no_e
     assert (of_fork.id, of_fork.repeats) == ("c", "b")
     logs = [next(iter(visible_logs(steps).values())) for steps in (first, second, third)]
     assert logs[0] == logs[1] == logs[2]
-    assert losses.kinds() == {
-        "record that is a header of this session again, or of one it was forked from, left out": 2
-    }
+    assert losses.kinds() == {"record repeating a header of this session, or of one it was forked from, left out": 2}
 
 
 def test_a_header_of_an_unnamed_session_is_kept_as_custom() -> None:

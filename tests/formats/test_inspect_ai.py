@@ -228,7 +228,7 @@ def test_attachments_stand_where_they_are_referred_to() -> None:
 def test_a_reference_to_nothing_stays_and_is_counted() -> None:
     log, warnings = read_one({**USER, "content": "attachment://h"}, {**USER, "content": "see attachment://h"})
     assert [message["content"] for message in surface(log)] == ["attachment://h", "see attachment://h"]
-    assert "1 attachment that is missing kept as its reference" in warnings
+    assert "1 attachment missing in the log kept as its reference" in warnings
 
 
 def test_no_reference_is_left_in_a_real_sample() -> None:

@@ -123,7 +123,7 @@ def test_the_real_log_is_told_by_its_header_and_what_it_repeats() -> None:
     [named] = [step for step in steps if isinstance(step, Renamed)]
     assert named.label.startswith("alright, read @packages/coding-agent/src/main.ts")
     assert losses.kinds() == {
-        "message that is neither of the user nor of the model kept as custom": 3,
+        "message neither of the user nor of the model kept as custom": 3,
         "thought lost fields": 47,
         "tool call lost fields": 3,
     }
