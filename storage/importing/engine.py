@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from storage import errors
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reading, Renamed, Step
-from storage.importing import fitting, ids
+from storage.importing import fitting
+from storage.importing import ids as import_ids
 from storage.importing.log import ImportedLog, Shift
 from storage.importing.target import Point, Target
 from storage.session import SessionMeta
@@ -320,16 +321,20 @@ class Import:
         return found
 
     async def _found_by_content(self, session: _Session, source: Point | None) -> SessionMeta | None:
-        bases = ids.of_content(self._format, session.given, source, session.log.waiting)
-        for base in bases:
+        bases = import_ids.of_content(self._format, session.given, source, session.log.waiting)
+        for base in (*bases, import_ids.of_facts(self._format, session.given, source)):
             found = None if base in self._claimed else await self._target.session(base)
-            if found is not None:
+            if found is not None and (base in bases or await self._began_empty(session, found)):
                 self._claimed.add(base)
                 session.id = base
                 return found
         session.id = next(id for id in _variants(bases[0]) if id not in self._claimed)
         self._claimed.add(session.id)
         return await self._target.session(session.id)
+
+    async def _began_empty(self, session: _Session, found: SessionMeta) -> bool:
+        """Whether a log that had no events when it came may be this one."""
+        return found.head == session.log.here or await session.log.agrees(found, import_ids.TOLD_BY)
 
     async def _variant(self, session: _Session, source: Point | None) -> tuple[str, SessionMeta | None]:
         """Another session of its id, that parts there and goes on as it does; or a free id for one."""
@@ -409,14 +414,22 @@ class Import:
         """Ties a session that was made to others of its source, now that all are known."""
         id = self.done.ids[given.key]
         if given.parent is not None and given.parent in self.done.ids:
-            await self._target.move(id, self.done.ids[given.parent])
+            await self._tied("parent", self._target.move(id, self.done.ids[given.parent]))
         elif given.parent is not None:
             self.losses.add("session", "lost its parent, which is not in the file")
         for key in given.refs:
             if key in self.done.ids:
-                await self._target.refer(id, self.done.ids[key])
+                await self._tied("reference", self._target.refer(id, self.done.ids[key]))
             else:
                 self.losses.add("reference", "lost its end, which is not in the file")
+
+    async def _tied(self, what: str, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except (errors.Cycle, errors.InvalidRef):
+            if not self._again:
+                raise
+            self.losses.add(what, "refused by the forest left out")
 
     async def _complete(self, given: ForeignSession) -> None:
         await self._target.complete(given, self.done.ids[given.key])

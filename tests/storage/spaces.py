@@ -35,11 +35,17 @@ def read_lines(content: str) -> Reading:
 
 
 async def bring(
-    store: Store, name: str, content: bytes | None = None, *, format: str | None = None, parent_id: str | None = None
+    store: Store,
+    name: str,
+    content: bytes | None = None,
+    *,
+    format: str | None = None,
+    space: str = SPACE,
+    dry: bool = False,
 ) -> Imported:
     """Imports a document of tests/data, or one with this content, as the command does."""
     stream = io.BytesIO((DATA / name).read_bytes() if content is None else content)
-    return (await import_stream(Target(store, SPACE, parent_id=parent_id), name, stream, format))[1]
+    return (await import_stream(Target(store, space, dry=dry), name, stream, format))[1]
 
 
 async def nodes_of(store: Store, space: str = SPACE) -> list[TopologyNode]:
