@@ -2,7 +2,7 @@
 
 `sessionId`, `title`, `createdAt`, `updatedAt`, `workflowMode`, `entries`; an entry is
 `{kind: Text, role: User|Assistant|System, content}` or `{kind: Special, type, payload}`, the payload being text that
-holds YAML. JSON of the same shape is read too.
+holds YAML. Several sessions are a stream of such documents. JSON of the same shape is read too.
 """
 
 import re
@@ -15,8 +15,9 @@ from storage import errors, text
 from storage.cards import payload as notation
 from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
 from storage.formats import records
-from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Step, legal_id
-from storage.formats.records import Record, Unparsed
+from storage.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
+from storage.formats.naming import OwnIds
+from storage.formats.records import Record, Unparsed, most
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry
 from storage.views.message import Role
 
@@ -83,11 +84,15 @@ def entries_of(entries: Iterable[Entry]) -> tuple[Text | Special, ...]:
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether a document is such a file: a mapping, in YAML or JSON, that has `entries` among its fields."""
-    match values:
-        case [Unparsed(content=content)]:
+    """Whether the first documents are such files: mappings, in YAML or JSON, that have `entries` among their fields."""
+    return most(values, _is_file)
+
+
+def _is_file(value: object) -> bool:
+    match value:
+        case Unparsed(content=content):
             return bool(_ENTRIES.search(content))
-        case [{"entries": entries, **others}]:
+        case {"entries": entries, **others}:
             kinds = (
                 [entry.get("kind") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
             )
@@ -117,7 +122,7 @@ def parse(source: str) -> SessionFile:
 
 
 def reader(name: str, losses: Losses) -> Reader:
-    """Reads the one record of a file: one event for each text and card. Times are told, but not taken over.
+    """Reads a session of each record: one event for each text and card. Times are told, but not taken over.
 
     Raises BadInput, with the record's place, the place in it and the rule, for what is no such file.
     """
@@ -127,11 +132,10 @@ def reader(name: str, losses: Losses) -> Reader:
 class _Reader:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
-        self._read = False
+        self._sessions = 0
+        self._ids = OwnIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        if self._read:
-            raise errors.BadInput(f"{record.place}: a file holds one session")
         losses = Losses()
         try:
             value = record.value
@@ -139,15 +143,20 @@ class _Reader:
             file = _file(fields, losses)
         except errors.BadInput as error:
             raise errors.BadInput(f"{record.place}: {error.message}") from error
-        self._read = True
-        id = legal_id(file.session_id)
-        if file.session_id is not None and id is None:
+        if file.session_id is not None and legal_id(file.session_id) is None:
             losses.add("session", "lost its id, which no session can have here")
+        id = self._ids.take(file.session_id, losses)
+        self._sessions += 1
         self._losses.include(losses)
-        session = ForeignSession(
-            key=file.session_id or "session", label=file.title, id=id, workflow_mode=file.workflow_mode
-        )
-        return [session, *(Logged(session.key, _event(entry)) for entry in file.entries)]
+        return [
+            ForeignSession(
+                key=id or f"#{self._sessions}",
+                label=file.title,
+                events=[_event(entry) for entry in file.entries],
+                id=id,
+                workflow_mode=file.workflow_mode,
+            )
+        ]
 
     def end(self) -> Sequence[Step]:
         return ()
