@@ -2,26 +2,15 @@
 
 import asyncio
 from dataclasses import replace
-from enum import StrEnum
 
 from storage import errors, formats, text
-from storage.exporting import export_lines
+from storage.exporting import ExportFormat, export
 from storage.formats import jsonl, openai, session_yaml
-from storage.formats.session_yaml import SessionFile
 from storage.importing import Imported, import_reading
-from storage.session import SessionMeta
 from storage.sessions import check_label
 from storage.store import Store
 
 NAME = "document"
-
-
-class ExportFormat(StrEnum):
-    """How a document is written."""
-
-    YAML = "YAML"
-    JSONL = "JSONL"
-    OPENAI = "OPENAI"
 
 
 _FORMATS = {
@@ -33,28 +22,10 @@ _FORMATS = {
 
 async def export_document(store: Store, space: str, id: str, format: ExportFormat) -> str | None:
     """The session as text, None when it is unknown. As OPENAI: the surface, a JSON list ready to send."""
-    meta = await store.sessions.get(space, id)
-    if meta is None:
+    try:
+        return "".join([piece async for piece in export(store, space, id, format)])
+    except errors.NotFound:
         return None
-    match format:
-        case ExportFormat.YAML:
-            return await _yaml(store, meta)
-        case ExportFormat.JSONL:
-            return "".join([line + "\n" async for line in export_lines(store, space, id)])
-        case ExportFormat.OPENAI:
-            return (await store.views.surface(meta)).openai_text()
-
-
-async def _yaml(store: Store, meta: SessionMeta) -> str:
-    file = SessionFile(
-        entries=session_yaml.entries_of(await store.views.entries(meta)),
-        session_id=meta.id,
-        title=meta.label,
-        created_at=meta.created_at,
-        updated_at=meta.updated_at,
-        workflow_mode=meta.workflow_mode,
-    )
-    return await asyncio.to_thread(session_yaml.write, file)
 
 
 async def import_document(

@@ -1,4 +1,4 @@
-"""`sapwood export`: a session, or a tree of them, as JSON lines."""
+"""`sapwood export`: a session, or a tree of them, as text."""
 
 import asyncio
 import contextlib
@@ -13,32 +13,39 @@ import typer
 from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Space, settings_of
 from server.commands.terminal import opened, progress
 from server.settings import Settings
-from storage import errors
+from storage import errors, exporting
+from storage.exporting import ExportFormat
 
 
 def export(
     id: Annotated[str, typer.Argument(metavar="ID", help="The session to write.")],
+    format: Annotated[
+        ExportFormat,
+        typer.Option(help="Whole logs (jsonl), texts and cards (yaml), or the messages that models get (openai)."),
+    ] = ExportFormat.JSONL,
     tree: Annotated[bool, typer.Option("--tree", help="All its descendants too.")] = False,
     output: Annotated[Path | None, typer.Option(help="The file to write, in place of standard output.")] = None,
     space: Space = "default",
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Writes a session's whole log as JSON lines that `sapwood import` reads."""
+    """Writes a session as text that `sapwood import` reads."""
     settings = settings_of(database_url=database_url, data_dir=data_dir)
-    asyncio.run(_export(settings, space, id, tree, output))
+    asyncio.run(_export(settings, space, id, format, tree, output))
 
 
-async def _export(settings: Settings, space: str, id: str, tree: bool, output: Path | None) -> None:
-    from storage.exporting import export_lines
-
+async def _export(
+    settings: Settings, space: str, id: str, format: ExportFormat, tree: bool, output: Path | None
+) -> None:
     async with opened(settings, existing=True) as store:
         if await store.sessions.get(space, id) is None:
             raise errors.NotFound(f"no session {id!r} in space {space!r} of {store.database.name}")
         with _target(output) as target, progress(f"Exporting {id}", None) as advance:
-            async for line in export_lines(store, space, id, tree=tree):
-                target.write(line.encode() + b"\n")
+            async for piece in exporting.export(store, space, id, format, tree=tree):
+                target.write(piece.encode())
                 advance(1)
+            if not piece.endswith("\n"):
+                target.write(b"\n")
 
 
 @contextlib.contextmanager

@@ -127,7 +127,9 @@ def test_a_broken_document_of_a_stream_costs_only_itself() -> None:
     source = feed("x", found, lenient=True)
     assert len([step for record in found for step in source.add(record)]) == 2
     assert source.losses.kinds()["record left out"] == 1
-    assert source.losses.first_broken.startswith("x document at line 22: not YAML or JSON that is allowed: line 3 column 1")
+    assert source.losses.first_broken.startswith(
+        "x document at line 22: not YAML or JSON that is allowed: line 3 column 1"
+    )
 
 
 def test_a_file_becomes_one_event_for_each_entry() -> None:
