@@ -89,7 +89,7 @@ async def _openai(store: Store, section: _Section) -> AsyncIterator[str]:
     if not section.among:
         yield messages
         return
-    told = {"id": session.id, "label": session.label, "parentId": section.node.parent_id}
+    told = {"sessionId": session.id, "label": session.label, "parentId": section.node.parent_id}
     yield orjson.dumps(told | {"messages": orjson.Fragment(messages)}).decode() + "\n"
 
 

@@ -29,7 +29,7 @@ def export(
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Writes a session as text that `sapwood import` reads."""
+    """Writes a session as text that `sapwood import` reads. Only jsonl keeps everything."""
     settings = settings_of(database_url=database_url, data_dir=data_dir)
     asyncio.run(_export(settings, space, id, format, tree, output))
 

@@ -77,7 +77,7 @@ def test_a_tree_is_a_stream_of_documents_or_a_line_a_session(filled: Path) -> No
     stream = exported(filled, "greenhouse", "--tree", "--format", "yaml")
     assert [read["sessionId"] for read in yaml.safe_load_all(stream)] == GREENHOUSE
     lines = exported(filled, "greenhouse", "--tree", "--format", "openai").split("\n")
-    assert [json.loads(line)["id"] for line in lines[:-1]] == GREENHOUSE
+    assert [json.loads(line)["sessionId"] for line in lines[:-1]] == GREENHOUSE
     assert lines[-1] == ""
 
 

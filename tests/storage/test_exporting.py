@@ -167,7 +167,7 @@ async def test_a_tree_comes_back_with_as_many_sessions_and_the_same_texts(store:
     done = await bring(store, "tree", stream.encode(), space=AGAIN)
     assert (done.sessions, done.forks, done.warnings) == (4, 0, [])
     before = await documents(store, format, ["a", "b", "c", "d"])
-    assert await documents(store, format, [done.ids[key] for key in sorted(done.ids)], AGAIN) == before
+    assert await documents(store, format, done.ids.values(), AGAIN) == before
     repeated = await bring(store, "tree", stream.encode(), space=AGAIN)
     assert (repeated.sessions, repeated.known, repeated.events) == (0, 4, 0)
     await assert_whole(store)
@@ -199,7 +199,12 @@ async def test_each_session_of_a_tree_is_a_document_of_a_stream(store: Store) ->
 async def test_each_session_of_a_tree_is_a_line_with_its_messages(store: Store) -> None:
     await family(store)
     lines = [json.loads(line) for line in (await exported(store, "a", format=OPENAI)).split("\n")[:-1]]
-    assert [(line["id"], line["parentId"]) for line in lines] == [("a", None), ("b", "a"), ("c", "b"), ("d", "c")]
+    assert [(line["sessionId"], line["parentId"]) for line in lines] == [
+        ("a", None),
+        ("b", "a"),
+        ("c", "b"),
+        ("d", "c"),
+    ]
     assert lines[0]["label"] == "--- a\n---"
     assert [line["messages"] for line in lines] == await documents(store, OPENAI, ["a", "b", "c", "d"])
 
