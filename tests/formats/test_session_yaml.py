@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import AssistantMessage, CardEvent, SystemMessage, UserMessage
-from storage.formats import Reading, feed, records
+from storage.formats import HEAD_CHARACTERS, Reading, feed, head_of, records
 from storage.formats import read as read_any
+from storage.formats.records import Record, Unparsed
 from storage.formats.session_yaml import FORMAT, SessionFile, Speaker, Special, Text, entries_of, parse, write
 from storage.views.conversation import conversation
 
@@ -115,6 +116,16 @@ def test_an_id_that_comes_twice_in_a_stream_is_that_of_the_first() -> None:
 def test_a_stream_is_recognised(stream: str) -> None:
     reading = read_any("x", stream)
     assert (reading.format, len(reading.sessions)) == (FORMAT, 2)
+
+
+def test_a_stream_is_told_by_as_much_of_it_as_fits_the_memory() -> None:
+    def of(size: int) -> list[str]:
+        text = "---\n" + write(SessionFile((Text(Speaker.USER, "x" * size),)))
+        head, found = head_of(iter([Record("x", Unparsed(text, ""))] * 30))
+        assert len(list(found)) == 30
+        return [record.place for record in head]
+
+    assert [len(of(size)) for size in (10, HEAD_CHARACTERS // 3, HEAD_CHARACTERS)] == [20, 3, 1]
 
 
 def test_a_broken_document_of_a_stream_is_refused_with_its_line() -> None:
