@@ -281,11 +281,7 @@ class Import:
             if other is not None:
                 session.compare_with(other, given.repeats_at_most, copies=True)
                 return
-            if not self._target.is_made(given.repeats):
-                self.losses.add("session", "lost the one whose events it begins with, which is not here")
-            elif given.repeats_at_most:  # of a dry import, which has nothing to compare with
-                await self._make(session, Point(given.repeats, given.repeats_at_most))
-                return
+            self.losses.add("session", "lost the one whose events it begins with, which is not here")
         await self._make(session, source)
 
     async def _source(self, session: _Session) -> Point | None:
