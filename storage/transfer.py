@@ -1,6 +1,7 @@
 """A session as a document, out and in: its texts and cards, its whole log, or the messages of its surface."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from enum import StrEnum
 
@@ -43,6 +44,35 @@ async def export_document(store: Store, space: str, id: str, format: ExportForma
             return "".join([line + "\n" async for line in export_lines(store, space, id)])
         case ExportFormat.OPENAI:
             return (await store.views.surface(meta)).openai_text()
+
+
+async def export_texts(
+    store: Store, space: str, id: str, format: ExportFormat, *, tree: bool = False
+) -> AsyncIterator[str]:
+    """The session as a document in pieces; with `tree` it and all its descendants, each parent before its children.
+
+    Of a tree, YAML is a stream of documents, and OPENAI a line for each session: an object with `sessionId`, `label`
+    and `messages`. Raises NotFound, also for what is deleted on the way.
+    """
+    if format is ExportFormat.JSONL:
+        async for line in export_lines(store, space, id, tree=tree):
+            yield line + "\n"
+        return
+    forest = await store.tree.forest(space, id) if tree else None
+    for node in forest.nodes if forest is not None else []:
+        document = await export_document(store, space, node.id, format)
+        if document is None:
+            raise errors.NotFound(f"session {node.id} was deleted while it was exported")
+        if format is ExportFormat.YAML:
+            yield f"---\n{document}"
+        else:
+            facts = text.to_json({"sessionId": node.id, "label": node.session.label}, "session")
+            yield f'{facts[:-1]},"messages":{document}}}\n'
+    if forest is None:
+        document = None if tree else await export_document(store, space, id, format)
+        if document is None:
+            raise errors.NotFound(f"no session {id!r} in space {space!r}")
+        yield document if document.endswith("\n") else document + "\n"
 
 
 async def _yaml(store: Store, meta: SessionMeta) -> str:

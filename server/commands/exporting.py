@@ -1,10 +1,11 @@
-"""`sapwood export`: a session, or a tree of them, as JSON lines."""
+"""`sapwood export`: a session, or a tree of them, as JSON lines, YAML or messages."""
 
 import asyncio
 import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -16,28 +17,42 @@ from server.settings import Settings
 from storage import errors
 
 
+class Format(StrEnum):
+    """What `export` writes."""
+
+    JSONL = "jsonl"
+    YAML = "yaml"
+    OPENAI = "openai"
+
+
 def export(
     id: Annotated[str, typer.Argument(metavar="ID", help="The session to write.")],
+    format: Annotated[
+        Format, typer.Option(help="Whole logs, texts and cards, or the messages of the surface.")
+    ] = Format.JSONL,
     tree: Annotated[bool, typer.Option("--tree", help="All its descendants too.")] = False,
     output: Annotated[Path | None, typer.Option(help="The file to write, in place of standard output.")] = None,
     space: Space = "default",
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Writes a session's whole log as JSON lines that `sapwood import` reads."""
+    """Writes a session: its whole log as JSON lines, its texts and cards as YAML, or its messages as OpenAI has them.
+
+    `sapwood import` reads all three; only JSON lines keep everything.
+    """
     settings = settings_of(database_url=database_url, data_dir=data_dir)
-    asyncio.run(_export(settings, space, id, tree, output))
+    asyncio.run(_export(settings, space, id, format, tree, output))
 
 
-async def _export(settings: Settings, space: str, id: str, tree: bool, output: Path | None) -> None:
-    from storage.exporting import export_lines
+async def _export(settings: Settings, space: str, id: str, format: Format, tree: bool, output: Path | None) -> None:
+    from storage.transfer import ExportFormat, export_texts
 
     async with opened(settings, existing=True) as store:
         if await store.sessions.get(space, id) is None:
             raise errors.NotFound(f"no session {id!r} in space {space!r} of {store.database.name}")
         with _target(output) as target, progress(f"Exporting {id}", None) as advance:
-            async for line in export_lines(store, space, id, tree=tree):
-                target.write(line.encode() + b"\n")
+            async for text in export_texts(store, space, id, ExportFormat[format.name], tree=tree):
+                target.write(text.encode())
                 advance(1)
 
 

@@ -1,11 +1,11 @@
 """Which earlier conversation begins with the same messages, and how far."""
 
 import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from storage import text
 from storage.session import MAX_SEGMENTS
 
 MAX_PREFIXES = 200_000
@@ -34,11 +34,11 @@ class SharedPrefixes:
         `messages` are the decoded messages of the session `key`, each with the session's head after it. Messages
         that are equal must have been logged as equal events wherever those before them are.
         """
-        digest = hashlib.blake2b(text.to_json(group, "group").encode(), digest_size=16)
+        digest = hashlib.blake2b(_encoded(group), digest_size=16)
         prefixes = []
         shared = None
         for message, head in messages:
-            digest.update(b"\n" + text.to_json(message, "message").encode())
+            digest.update(b"\n" + _encoded(message))
             prefix = digest.digest()
             prefixes.append((prefix, head))
             if known := self._known.get(prefix):
@@ -53,3 +53,8 @@ class SharedPrefixes:
         while len(self._known) > MAX_PREFIXES:
             self._known.popitem(last=False)
         return shared
+
+
+def _encoded(value: object) -> bytes:
+    """Any decoded JSON as bytes, also what no event could hold."""
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""A session as a YAML file of texts and cards, out and in, lossless for both.
+"""A session as a YAML file of texts and cards, out and in, lossless for both; several are a stream of documents.
 
 `sessionId`, `title`, `createdAt`, `updatedAt`, `workflowMode`, `entries`; an entry is
 `{kind: Text, role: User|Assistant|System, content}` or `{kind: Special, type, payload}`, the payload being text that
@@ -6,9 +6,10 @@ holds YAML. JSON of the same shape is read too.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from storage import errors, text
@@ -23,6 +24,7 @@ from storage.views.message import Role
 FORMAT = "session-yaml"
 # A field of the outermost mapping: at the start of a line in YAML, first or after others in JSON that begins like that.
 _ENTRIES = re.compile(r"""(?m)^(?:entries|"entries"|'entries')\s*:|\A\ufeff?\s*\{[^\[{]*"entries"\s*:""")
+_MARKS = re.compile(r"(?m)^---[ \t]*\r?$")
 _FIELDS = ("sessionId", "title", "createdAt", "updatedAt", "workflowMode", "entries")
 
 
@@ -117,7 +119,7 @@ def parse(source: str) -> SessionFile:
 
 
 def reader(name: str, losses: Losses) -> Reader:
-    """Reads the one record of a file: one event for each text and card. Times are told, but not taken over.
+    """Reads a file, or a stream of several: one event for each text and card. Times are told, but not taken over.
 
     Raises BadInput, with the record's place, the place in it and the rule, for what is no such file.
     """
@@ -127,26 +129,34 @@ def reader(name: str, losses: Losses) -> Reader:
 class _Reader:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
-        self._read = False
+        self._keys: set[str] = set()
 
     def add(self, record: Record) -> Sequence[Step]:
-        if self._read:
-            raise errors.BadInput(f"{record.place}: a file holds one session")
+        value = record.value
+        if not isinstance(value, Unparsed):
+            return self._session(record.place, lambda: _mapping(value))
+        documents = [part for part in _MARKS.split(value.content) if part.strip()] or [value.content]
+        places = [record.place] if len(documents) == 1 else [f"{record.place} [{n}]" for n in range(len(documents))]
+        steps: list[Step] = []
+        for place, document in zip(places, documents, strict=True):
+            steps += self._session(place, partial(_document, document))
+        return steps
+
+    def _session(self, place: str, fields: Callable[[], dict[str, Any]]) -> Sequence[Step]:
         losses = Losses()
         try:
-            value = record.value
-            fields = _document(value.content) if isinstance(value, Unparsed) else _mapping(value)
-            file = _file(fields, losses)
+            file = _file(fields(), losses)
         except errors.BadInput as error:
-            raise errors.BadInput(f"{record.place}: {error.message}") from error
-        self._read = True
+            raise errors.BadInput(f"{place}: {error.message}") from error
         id = legal_id(file.session_id)
         if file.session_id is not None and id is None:
             losses.add("session", "lost its id, which no session can have here")
         self._losses.include(losses)
-        session = ForeignSession(
-            key=file.session_id or "session", label=file.title, id=id, workflow_mode=file.workflow_mode
-        )
+        key = file.session_id or "session"
+        if key in self._keys:
+            key = f"{key} ({len(self._keys) + 1})"
+        self._keys.add(key)
+        session = ForeignSession(key=key, label=file.title, id=id, workflow_mode=file.workflow_mode)
         return [session, *(Logged(session.key, _event(entry)) for entry in file.entries)]
 
     def end(self) -> Sequence[Step]:

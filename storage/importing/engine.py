@@ -131,6 +131,7 @@ class Import:
         self._made: dict[str, str] = {}
         self._claimed: set[str] = set()
         self._unfinished: list[ForeignSession] = []
+        self._told: list[str] = []
 
     async def take(self, steps: Sequence[Step]) -> None:
         """Takes steps in order. Raises what the store refuses, naming the session's key; NotYet."""
@@ -156,6 +157,7 @@ class Import:
                 if given.key not in self.done.refused:
                     await self._named(given.key, work(given))
         self._unfinished.clear()
+        self.done.ids = {key: self.done.ids[key] for key in self._told if key in self.done.ids}
         self.done.warnings = self.losses.warnings()
         return self.done
 
@@ -170,6 +172,7 @@ class Import:
             await self._check_elsewhere(given)
         if len(self._open) >= OPEN_LOGS or sum(each.log.weight for each in self._open.values()) > WAITING_WEIGHT:
             await self._settle_all(ended=False)
+        self._told.append(given.key)
         self._opened(fitting.session_fitted(given, self.losses) if self._again else given)
         await self.take([Logged(given.key, event) for event in given.events])
 
