@@ -359,3 +359,33 @@ async def test_a_dry_run_refuses_what_an_archived_session_refuses(store: Store) 
     real = await bring(store, "a", lines_of("a", "one", "two"))
     assert dry.refused == real.refused
     assert list(real.refused) == list(real.ids)
+
+
+async def test_imports_of_one_growing_log_at_a_time_append_nothing_twice(store: Store) -> None:
+    runs = [Import(Target(store, SPACE), "made", Losses(), again=True) for _ in range(2)]
+    events = said("one", "two", "three", "four")
+    for run in runs:
+        await run.take([ForeignSession("a", None, id="a")])
+    for event in events:
+        for run in runs:
+            await run.take([Logged("a", event)])
+            await run.settle()
+    done = [await run.finish() for run in runs]
+    assert await texts(store, "a") == ["one", "two", "three", "four"]
+    assert sum(each.events for each in done) == 4
+    assert [each.known for each in done] == [0, 1]
+    await assert_whole(store)
+
+
+async def test_what_others_say_in_a_followed_session_makes_its_log_go_on_in_a_fork(store: Store) -> None:
+    run = Import(Target(store, SPACE), "made", Losses(), again=True)
+    await run.take([ForeignSession("a", None, id="a"), Logged("a", said("one")[0])])
+    await run.settle()
+    await store.sessions.append(SPACE, "a", said("between"))
+    await run.take([Logged("a", said("two")[0])])
+    done = await run.finish()
+    assert await texts(store, "a") == ["one", "between"]
+    assert await texts(store, "a.2") == ["one", "two"]
+    assert (done.sessions, done.forks, done.known, done.events) == (2, 1, 0, 2)
+    assert done.warnings == ["1 session differed from the one here and became a fork of it"]
+    await assert_whole(store)
