@@ -1,16 +1,28 @@
 """Choosing and opening the store."""
 
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 from server.settings import Settings
 from storage import errors
 from storage.database import Database
 from storage.store import Store
 
 
+def exists(settings: Settings) -> bool:
+    """False if the settings name a data folder that holds no store."""
+    from storage.sqlite.database import FILE
+
+    return settings.database_url is not None or (settings.data_dir / FILE).exists()
+
+
 def check_existing(settings: Settings) -> None:
     """Raises StartupError if the settings name a data folder that holds no store."""
     from storage.sqlite.database import FILE
 
-    if settings.database_url is None and not (settings.data_dir / FILE).exists():
+    if not exists(settings):
         raise errors.StartupError(f"there is no {FILE} in {settings.data_dir}: name the data folder with --data-dir")
 
 
@@ -34,3 +46,14 @@ async def open_database(settings: Settings) -> Database:
     raise errors.StartupError(
         f"SAPWOOD_DATABASE_URL begins with {scheme!r}: give a mongodb:// URL, or leave it unset for SQLite"
     )
+
+
+@contextlib.asynccontextmanager
+async def scratch_store() -> AsyncIterator[Store]:
+    """An empty store that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="sapwood-") as folder:
+        store = await open_store(Settings.model_construct(data_dir=Path(folder)))
+        try:
+            yield store
+        finally:
+            await store.close()

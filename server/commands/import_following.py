@@ -30,7 +30,7 @@ async def follow_all(target: Target, paths: Sequence[str], format: str | None, r
         if looks % LOOKS_PER_SEARCH == 0:
             await _search(followed, target, paths, format)
         looks += 1
-        defer = await _look(followed, defer=defer)
+        defer = await _look(followed, stop, defer=defer)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), POLL_SECONDS)
     for each in followed.values():
@@ -71,10 +71,12 @@ async def _search(followed: dict[str, _Followed], target: Target, paths: Sequenc
             followed[str(each.path)] = _Followed(follower, each.name, each.expected)
 
 
-async def _look(followed: dict[str, _Followed], *, defer: bool) -> bool:
+async def _look(followed: dict[str, _Followed], stop: asyncio.Event, *, defer: bool) -> bool:
     """Looks at each file once; whether those that need others may wait for them at the next look."""
     progressed = deferred = False
     for each in followed.values():
+        if stop.is_set():
+            break
         try:
             progressed |= await each.follower.advance(defer=defer)
         except NotYet:

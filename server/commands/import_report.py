@@ -1,6 +1,6 @@
 """What `sapwood import` says when it is done."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -121,12 +121,10 @@ class Report:
         return table
 
     def _print_warnings(self, console: Console) -> None:
-        """One row per format and kind of loss, over all files."""
+        """One line per format and kind of loss, over all files."""
         losses: dict[str, Losses] = defaultdict(Losses)
-        files: dict[str, Counter[str]] = defaultdict(Counter)
         for format, _, done in self.outcomes:
             losses[format].include(done.losses)
-            files[format].update(done.losses.kinds().keys())
         for format, found in losses.items():
             for warning in found.warnings():
                 _line(console, f"{format}: {warning}")

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, BinaryIO
 
 import typer
@@ -13,11 +13,12 @@ from server.commands.import_inputs import Input, inputs
 from server.commands.import_report import Report
 from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Json, Space, settings_of
 from server.commands.terminal import opened, progress
+from server.opening import exists, scratch_store
 from server.settings import Settings
 from storage import errors, formats
 from storage.importing import NotYet, Target
+from storage.importing.rehearsal import Rehearsal
 from storage.importing.stream import import_stream
-from storage.store import Store
 
 
 def _format(value: str | None) -> str | None:
@@ -57,25 +58,17 @@ def import_files(
 async def _with_target(
     settings: Settings, space: str, parent: str | None, report: Report, work: Callable[[Target], Awaitable[None]]
 ) -> None:
-    async with _store(settings, report.dry) as store:
-        target = Target(store, space, parent_id=parent, dry=report.dry)
+    async with contextlib.AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened(settings)) if not report.dry or exists(settings) else None
+        if store is None or report.dry:
+            scratch = await stack.enter_async_context(scratch_store())
+            target: Target = Rehearsal(scratch, store, space, parent_id=parent)
+        else:
+            target = Target(store, space, parent_id=parent)
         if parent is not None and not await target.has(parent):
             where = "" if store is None else f" of {store.database.name}"
             raise errors.NotFound(f"--parent: no session {parent!r} in space {space!r}{where}")
         await work(target)
-
-
-@contextlib.asynccontextmanager
-async def _store(settings: Settings, dry: bool) -> AsyncIterator[Store | None]:
-    """The store; a dry run does without one that is not there."""
-    async with contextlib.AsyncExitStack() as stack:
-        store: Store | None = None
-        try:
-            store = await stack.enter_async_context(opened(settings, existing=dry))
-        except errors.StartupError:
-            if not dry or settings.database_url is not None:
-                raise
-        yield store
 
 
 async def _import_all(target: Target, paths: Sequence[str], format: str | None, report: Report) -> None:

@@ -146,8 +146,9 @@ class Import:
                     await self._settle_in_order(session)
 
     async def settle(self) -> None:
-        """Brings in all that waits."""
+        """Brings in all that waits. It stays then: what is named later and not there is not waited for."""
         await self._settle_all(ended=False)
+        self._defer = False
 
     async def finish(self) -> Imported:
         """Brings in all that waits, and what needs all sessions: parents told late, references, slots, archiving."""
@@ -255,20 +256,32 @@ class Import:
             await self._place(session)
             session.settled = True
         log = session.log
-        while session.there is not None and (log.waiting or (ended and session.copies)):
-            if not await log.pass_over(session.there, session.limit, own=not session.copies):
+        while log.waiting or (ended and session.copies):
+            if session.there is None:
+                await self._write(session)
+            elif not await log.pass_over(session.there, session.limit, own=not session.copies):
                 await self._part(session, session.there)
             elif session.copies and (log.waiting or ended):
                 await self._leave(session, session.there)
             elif log.waiting:
                 session.there = None
-        if session.there is None and log.waiting:
-            before = log.written
-            await log.write()
-            self.done.events += log.written - before
         if session.renamed and session.there is None and session.label is not None:
             await self._target.rename(log.id, session.label)
             session.renamed = False
+
+    async def _write(self, session: _Session) -> None:
+        """Appends what waits; where another one has appended meanwhile, it is compared with that first."""
+        log = session.log
+        before = log.written
+        try:
+            await log.write()
+        except errors.Conflict:
+            there = await self._target.session(log.id)
+            if not self._again or there is None:
+                raise
+            session.compare_with(there)
+        finally:
+            self.done.events += log.written - before
 
     # Finding and making sessions
 
@@ -284,11 +297,7 @@ class Import:
             if other is not None:
                 session.compare_with(other, given.repeats_at_most, copies=True)
                 return
-            if not self._target.is_made(given.repeats):
-                self.losses.add("session", "lost the one whose events it begins with, which is not here")
-            elif given.repeats_at_most:  # of a dry import, which has nothing to compare with
-                await self._make(session, Point(given.repeats, given.repeats_at_most))
-                return
+            self.losses.add("session", "lost the one whose events it begins with, which is not here")
         await self._make(session, source)
 
     async def _source(self, session: _Session) -> Point | None:
@@ -392,7 +401,7 @@ class Import:
             session.compare_with(found)
             return
         self.losses.add("session", "differed from the one here and became a fork of it")
-        self.done.known -= 1
+        self.done.known -= session.given.key not in self._made
         await self._make(session, point)
 
     async def _parent(self, given: ForeignSession) -> str | None:

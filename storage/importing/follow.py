@@ -1,6 +1,7 @@
 """Logs that grow while they are read."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,13 +12,16 @@ from storage.importing.engine import Import, Imported, NotYet
 from storage.importing.stream import import_stream
 from storage.importing.target import Target
 
+_REMEMBERED = 4096
+"""Bytes of the last line, by which a file that was written anew is told."""
+
 
 class Follower:
     """A file that an agent is writing. Lines are read on from where they ended; a document that is no lines, or that
-    became shorter, is read again when it changes.
+    was written anew, is read again when it changes.
 
-    `format` is None until it is given or told. `results` are what came of it, one for each time that it was read from
-    its start; `problem` is why it can't be read now.
+    `format` is None until it is given or told. `results` are what came of it: of lines one for each time that they
+    were read from their start, of other documents one for all times. `problem` is why it can't be read now.
     """
 
     def __init__(self, target: Target, name: str, path: Path, format: str | None = None) -> None:
@@ -29,11 +33,15 @@ class Follower:
         self._path = path
         self._given = format
         self._seen: tuple[int, int, int] | None = None
+        self._is_whole = False
         self._start_over()
 
     def _start_over(self) -> None:
+        self._inode: int | None = None
+        self._last = b""
         self._position = 0
         self._number = 0
+        self._passes_over = False
         self._feed: formats.Feed | None = None
         self._run: Import | None = None
 
@@ -48,6 +56,7 @@ class Follower:
             if self._run is not None:
                 await self._run.undo()
             self._start_over()
+            self._seen = None
             raise
         except OSError as error:
             self.problem = f"can't be read: {error.strerror}"
@@ -67,27 +76,43 @@ class Follower:
         seen = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if seen == self._seen:
             return False
-        if self._seen is not None and (self._seen[0] != stat.st_ino or stat.st_size < self._position):
-            await self._finish_run()
         with self._path.open("rb") as stream:
+            if self._run is not None and not self._goes_on(stream):
+                await self._finish_run()
+            self._seen = seen
             if self._run is None and not self._has_lines(stream, defer=defer):
-                self._seen = seen
                 await self._read_whole(stream, defer=defer)
             else:
                 await self._read_lines(stream)
-        self._seen = seen
         return True
 
+    def _goes_on(self, stream: BinaryIO) -> bool:
+        """Whether the file still is the one of which lines were read, and not another or the same written anew."""
+        if os.fstat(stream.fileno()).st_ino != self._inode:
+            return False
+        stream.seek(self._position - len(self._last))
+        return stream.read(len(self._last)) == self._last
+
     async def finish(self) -> None:
-        """Takes a last line without its end, and ends what is open."""
-        if self._run is not None and self._feed is not None:
+        """Takes a last line without its end, and ends what is open. What goes wrong becomes its `problem`."""
+        try:
+            if self._run is not None and self._feed is not None:
+                await self._take_rest(self._run, self._feed)
+            await self._finish_run()
+        except errors.SapwoodError as error:
+            self.problem = error.message
+
+    async def _take_rest(self, run: Import, feed: formats.Feed) -> None:
+        try:
             with self._path.open("rb") as stream:
-                stream.seek(self._position)
+                if not self._goes_on(stream):
+                    return
                 rest = stream.read(MAX_RECORD_BYTES + 1)
-            if rest.strip():
-                line = Line(self._number + 1, rest, whole=False)
-                await self._run.take(self._feed.add(records.line(self._name, line)))
-        await self._finish_run()
+        except OSError as error:
+            self.problem = f"can't be read: {error.strerror}"
+            return
+        if rest.strip() and not self._passes_over:
+            await run.take(feed.add(records.line(self._name, Line(self._number + 1, rest, whole=False))))
 
     async def _finish_run(self) -> None:
         if self._run is not None and self._feed is not None:
@@ -98,21 +123,26 @@ class Follower:
     def _has_lines(self, stream: BinaryIO, *, defer: bool) -> bool:
         """Whether the file is JSON lines; then it is told by the first of them."""
         head: list[Record | Broken] = []
+        stream.seek(0)
         while len(head) < formats.HEAD and (line := self._line(stream)) is not None:
             head.append(records.line(self._name, line))
-        stream.seek(0)
-        self._number = self._position = 0
+        self._start_over()
         if not head or not records.is_line(head[0]):
             return False
         self._feed = formats.feed(self._name, head, self._given, lenient=True)
         self.format = self._feed.format
         self._run = Import(self._target, self.format, self._feed.losses, again=True, defer=defer)
+        self._inode = os.fstat(stream.fileno()).st_ino
+        self._is_whole = False
         return True
 
     async def _read_whole(self, stream: BinaryIO, *, defer: bool) -> None:
         stream.seek(0)
         if os.fstat(stream.fileno()).st_size:
             self.format, done = await import_stream(self._target, self._name, stream, self._given, defer=defer)
+            if self._is_whole:
+                done = _together(self.results.pop(), done)
+            self._is_whole = True
             self.results.append(done)
 
     async def _read_lines(self, stream: BinaryIO) -> None:
@@ -124,14 +154,25 @@ class Follower:
         await self._run.settle()
 
     def _line(self, stream: BinaryIO) -> Line | None:
-        """The next line that has its end and is not blank."""
-        while content := stream.readline():
-            if not content.endswith(b"\n"):
+        """The next line that has its end, or is too long, and is not blank."""
+        while content := stream.readline(MAX_RECORD_BYTES + 1):
+            ended = content.endswith(b"\n")
+            if not ended and not self._passes_over and len(content) <= MAX_RECORD_BYTES:
                 return None
             self._position += len(content)
+            self._last = content[-_REMEMBERED:]
+            continues, self._passes_over = self._passes_over, not ended
+            if continues:
+                continue
             self._number += 1
             if self._number == 1:
                 content = content.removeprefix(records.MARK)
             if content.strip():
-                return Line(self._number, content)
+                return Line(self._number, content, whole=ended)
         return None
+
+
+def _together(before: Imported, after: Imported) -> Imported:
+    """What came of a document that was read twice; its losses are those that it has now."""
+    made = {name: getattr(before, name) + getattr(after, name) for name in ("sessions", "forks", "nodes", "events")}
+    return replace(after, **made, ids={**before.ids, **after.ids}, known=before.known)

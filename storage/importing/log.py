@@ -98,7 +98,7 @@ class ImportedLog:
         return True
 
     async def write(self) -> None:
-        """Appends what waits."""
+        """Appends what waits. Raises Conflict where another one has appended; what waits then is not written yet."""
         while self.waiting:
             count = self._fitting_together()
             drafts = [logged.event for logged in self.waiting[:count]]
@@ -106,8 +106,11 @@ class ImportedLog:
                 drafts[0] = await self._replacing(drafts[0], self.waiting[0].replaces)
             if self.shifts:
                 drafts = [self._moved(draft) for draft in drafts]
-            await self._append(drafts)
-            del self.waiting[:count]
+            before = self.position
+            try:
+                await self._append(drafts)
+            finally:
+                del self.waiting[: self.position - before]
         self.weight = 0
 
     def _drop(self, count: int) -> None:
@@ -133,13 +136,6 @@ class ImportedLog:
     async def _append(self, drafts: Sequence[Event]) -> None:
         try:
             await self._target.append(self.id, drafts, self.here)
-        except errors.Conflict as error:
-            head = error.details.get("head")
-            if not self._lenient or not isinstance(head, int):
-                raise
-            self.shift(head - self.here)
-            await self._append([self._moved(draft) for draft in drafts])
-            return
         except (errors.BadInput, errors.TurnEnded, errors.PayloadTooLarge):
             if not self._lenient:
                 raise

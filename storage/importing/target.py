@@ -21,40 +21,29 @@ class Point(NamedTuple):
 
 
 class Target:
-    """A space of a store, its roots-to-be under `parent_id` if one is given.
+    """A space of a store, its roots-to-be under `parent_id` if one is given."""
 
-    A dry one writes nothing; without a store it is empty too.
-    """
-
-    def __init__(self, store: Store | None, space: str, *, parent_id: str | None = None, dry: bool = False) -> None:
-        self._store = store
+    def __init__(self, store: Store, space: str, *, parent_id: str | None = None) -> None:
+        self.store = store
         self.space = space
         self.parent_id = parent_id
-        self.dry = dry or store is None
-        self._dry_ids: set[str] = set()
 
     async def session(self, id: str) -> SessionMeta | None:
         """The session, or None."""
-        return None if self._store is None else await self._store.sessions.get(self.space, id)
+        return await self.store.sessions.get(self.space, id)
 
     async def events(self, meta: SessionMeta, seq: int, count: int) -> Sequence[Event]:
         """Up to `count` events of a session's visible log from a seq on, at least one."""
-        if self._store is None:
-            raise errors.NotFound(f"session {meta.id} has no store")
-        page = await self._store.sessions.events(meta, from_seq=seq, first=count)
+        page = await self.store.sessions.events(meta, from_seq=seq, first=count)
         return page.events
 
     async def has(self, id: str) -> bool:
-        """Whether there is such a session, or would be one by now."""
-        return id in self._dry_ids or await self.session(id) is not None
-
-    def is_made(self, id: str) -> bool:
-        """Whether a dry import would have made it."""
-        return id in self._dry_ids
+        """Whether there is such a session."""
+        return await self.session(id) is not None
 
     async def point(self, id: str) -> Point | None:
         """Where a session comes from, None where from no other."""
-        node = None if self._store is None else await self._store.tree.node(self.space, id)
+        node = await self.store.tree.node(self.space, id)
         if node is None or node.document.source_session_id is None:
             return None
         return Point(node.document.source_session_id, node.document.fork_seq)
@@ -66,15 +55,12 @@ class Target:
         if session.label is not None and len(session.label) > MAX_LABEL:
             losses.add("label", f"cut to {MAX_LABEL} characters")
             session = replace(session, label=session.label[:MAX_LABEL])
-        if self.dry or self._store is None:
-            self._dry_ids.add(id or session.key)
-            return id or session.key
         if source is not None and source.seq is not None:
-            return await self._fork(self._store, session, id, parent_id, source.id, source.seq)
-        return await self._create(self._store, session, id, parent_id, None if source is None else source.id)
+            return await self._fork(session, id, parent_id, source.id, source.seq)
+        return await self._create(session, id, parent_id, None if source is None else source.id)
 
     async def _create(
-        self, store: Store, session: ForeignSession, id: str | None, parent_id: str | None, source_id: str | None
+        self, session: ForeignSession, id: str | None, parent_id: str | None, source_id: str | None
     ) -> str:
         new = NewSession(
             id=id,
@@ -84,10 +70,10 @@ class Target:
             workflow_mode=session.workflow_mode,
             metadata=session.metadata,
         )
-        return (await store.tree.create(self.space, new)).id
+        return (await self.store.tree.create(self.space, new)).id
 
     async def _fork(
-        self, store: Store, session: ForeignSession, id: str | None, parent_id: str | None, source_id: str, seq: int
+        self, session: ForeignSession, id: str | None, parent_id: str | None, source_id: str, seq: int
     ) -> str:
         wanted = Fork(
             source_id=source_id,
@@ -99,73 +85,63 @@ class Target:
             metadata=session.metadata,
             config=SessionConfig(system_prompt=session.system_prompt),
         )
-        return (await store.tree.fork(self.space, wanted)).id
+        return (await self.store.tree.fork(self.space, wanted)).id
 
     async def furnish(self, session: ForeignSession, id: str, *, forked: bool) -> None:
         """Gives a session that was made what its making could not name, and takes what it inherited from it.
 
         Raises PayloadTooLarge.
         """
-        if self.dry or self._store is None:
-            return
         if not forked and session.system_prompt is not None:
             await self._put(id, SlotName.SYSTEM_PROMPT, session.system_prompt)
-        node = await self._store.tree.node(self.space, id)
+        node = await self.store.tree.node(self.space, id)
         if node is None:
             raise errors.NotFound(f"no session {id!r}")
         given = {"workflow_mode": session.workflow_mode, "metadata": session.metadata}
         if changes := {name: value for name, value in given.items() if getattr(node.session, name) != value}:
-            await self._store.sessions.update(self.space, id, changes)
+            await self.store.sessions.update(self.space, id, changes)
         config = session.config or SessionConfig()
         if (node.document.config or SessionConfig()).given() != config.given():
-            await self._store.tree.put_config(self.space, id, config)
+            await self.store.tree.put_config(self.space, id, config)
 
     async def append(self, id: str, drafts: Sequence[Event], head: int) -> None:
         """Appends at a head. Raises Conflict, Archived, TurnEnded, BadInput, PayloadTooLarge."""
-        if not self.dry and self._store is not None:
-            await self._store.sessions.append(self.space, id, drafts, expected_head=head)
+        await self.store.sessions.append(self.space, id, drafts, expected_head=head)
 
     async def replacement(self, id: str, first: int, last: int) -> SurfaceOp:
         """What replaces all that the surface holds of the events from a seq to another; APPEND if that is nothing."""
         meta = await self.session(id)
-        if meta is None or self._store is None:
+        if meta is None:
             return APPEND
-        surface = await self._store.views.surface(meta)
+        surface = await self.store.views.surface(meta)
         seqs = [node.seq for node in surface.nodes() if first <= node.seq <= last]
         return SurfaceOp(op=SurfaceOpKind.REPLACE, start=seqs[0], end=seqs[-1]) if seqs else APPEND
 
     async def rename(self, id: str, label: str) -> None:
         """Sets a label, cut where it is too long."""
-        if not self.dry and self._store is not None:
-            await self._store.sessions.update(self.space, id, {"label": label[:MAX_LABEL]})
+        await self.store.sessions.update(self.space, id, {"label": label[:MAX_LABEL]})
 
     async def move(self, id: str, parent_id: str) -> None:
         """Puts a session under a parent."""
-        if not self.dry and self._store is not None:
-            await self._store.tree.move(self.space, id, parent_id)
+        await self.store.tree.move(self.space, id, parent_id)
 
     async def refer(self, id: str, to_id: str) -> None:
         """Adds a reference."""
-        if not self.dry and self._store is not None:
-            await self._store.tree.add_ref(self.space, id, to_id)
+        await self.store.tree.add_ref(self.space, id, to_id)
 
     async def complete(self, session: ForeignSession, id: str) -> None:
         """What can only come when the log is complete: slots, then archiving."""
-        if self.dry or self._store is None:
-            return
         if session.insight is not None:
             await self._put(id, SlotName.INSIGHT, session.insight)
         if session.memory is not None:
             await self._put(id, SlotName.MEMORY, session.memory, session.memory_at_seq)
         if session.archived:
-            await self._store.sessions.set_status(self.space, id, SessionStatus.ARCHIVED)
+            await self.store.sessions.set_status(self.space, id, SessionStatus.ARCHIVED)
 
     async def delete(self, id: str) -> bool:
         """Deletes a session; False if that could not be done."""
-        if self._store is None:
-            return True
         try:
-            await self._store.tree.delete(self.space, id)
+            await self.store.tree.delete(self.space, id)
         except errors.NotFound:
             return True
         except errors.SapwoodError:
@@ -173,5 +149,4 @@ class Target:
         return True
 
     async def _put(self, id: str, name: SlotName, content: str, at_seq: int | None = None) -> None:
-        if self._store is not None:
-            await self._store.sessions.put_slot(self.space, SlotWrite(id, name, content, at_seq=at_seq))
+        await self.store.sessions.put_slot(self.space, SlotWrite(id, name, content, at_seq=at_seq))

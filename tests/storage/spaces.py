@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from server.opening import scratch_store
 from storage import checking, formats
 from storage.events import Event
 from storage.exporting import ExportFormat, export
 from storage.formats import Reading
 from storage.importing import Imported, Target, import_reading
+from storage.importing.rehearsal import Rehearsal
 from storage.importing.stream import import_stream
 from storage.problem import Problem
 from storage.session import SessionMeta, present
@@ -47,7 +49,10 @@ async def bring(
 ) -> Imported:
     """Imports a document of tests/data, or one with this content, as the command does."""
     stream = io.BytesIO((DATA / name).read_bytes() if content is None else content)
-    return (await import_stream(Target(store, space, dry=dry), name, stream, format))[1]
+    if dry:
+        async with scratch_store() as scratch:
+            return (await import_stream(Rehearsal(scratch, store, space), name, stream, format))[1]
+    return (await import_stream(Target(store, space), name, stream, format))[1]
 
 
 async def nodes_of(store: Store, space: str = SPACE) -> list[TopologyNode]:

@@ -15,7 +15,7 @@ from storage.importing.engine import OPEN_LOGS
 from storage.importing.log import MAX_EVENT_BYTES
 from storage.session import SessionStatus
 from storage.store import Store
-from tests.formats.logs import DATA, OASST, TAU_BENCH
+from tests.formats.logs import DATA, OASST
 from tests.storage.spaces import SPACE, assert_whole, bring, contents, log_of, nodes_of
 
 LOGS = sorted(
@@ -320,12 +320,72 @@ async def test_logs_that_are_told_in_turns_come_in_whole_and_in_order(store: Sto
     await assert_whole(store)
 
 
-async def test_a_dry_run_counts_like_a_real_one_and_writes_nothing(store: Store) -> None:
-    for name in (OASST, TAU_BENCH):
-        dry = await bring(store, name, dry=True)
-        assert await nodes_of(store) == []
-        real = await bring(store, name)
-        counts = ("sessions", "forks", "nodes", "known", "events", "warnings")
-        assert [getattr(dry, count) for count in counts] == [getattr(real, count) for count in counts]
-        for node in reversed(await nodes_of(store)):
-            await store.tree.delete(SPACE, node.id)
+COUNTS = ("sessions", "forks", "nodes", "known", "events", "warnings", "ids", "refused")
+
+
+@pytest.mark.parametrize("name", LOGS)
+async def test_a_dry_run_counts_like_a_real_one_and_writes_nothing(store: Store, name: str) -> None:
+    dry = await bring(store, name, dry=True)
+    assert await nodes_of(store) == []
+    real = await bring(store, name)
+    assert [getattr(dry, count) for count in COUNTS] == [getattr(real, count) for count in COUNTS]
+
+
+@pytest.mark.parametrize("name", LINES)
+async def test_a_dry_run_goes_on_with_what_is_there(store: Store, name: str) -> None:
+    lines = (DATA / name).read_bytes().splitlines(keepends=True)
+    await bring(store, name, b"".join(lines[: len(lines) // 2 + 1]), format=format_of(name))
+    before = await contents(store)
+    dry = await bring(store, name, dry=True)
+    assert await contents(store) == before
+    real = await bring(store, name)
+    assert [getattr(dry, count) for count in COUNTS] == [getattr(real, count) for count in COUNTS]
+
+
+async def test_a_dry_run_knows_where_the_forks_there_part(store: Store) -> None:
+    await bring(store, "a", lines_of("a", "one", "two"))
+    for last in ("three", "four"):
+        await bring(store, "a", lines_of("a", "one", last))
+    for last in ("three", "five"):
+        dry = await bring(store, "a", lines_of("a", "one", last), dry=True)
+        real = await bring(store, "a", lines_of("a", "one", last))
+        assert [getattr(dry, count) for count in COUNTS] == [getattr(real, count) for count in COUNTS]
+
+
+async def test_a_dry_run_refuses_what_an_archived_session_refuses(store: Store) -> None:
+    await bring(store, "a", lines_of("a", "one"))
+    await store.sessions.set_status(SPACE, "a", SessionStatus.ARCHIVED)
+    dry = await bring(store, "a", lines_of("a", "one", "two"), dry=True)
+    real = await bring(store, "a", lines_of("a", "one", "two"))
+    assert dry.refused == real.refused
+    assert list(real.refused) == list(real.ids)
+
+
+async def test_imports_of_one_growing_log_at_a_time_append_nothing_twice(store: Store) -> None:
+    runs = [Import(Target(store, SPACE), "made", Losses(), again=True) for _ in range(2)]
+    events = said("one", "two", "three", "four")
+    for run in runs:
+        await run.take([ForeignSession("a", None, id="a")])
+    for event in events:
+        for run in runs:
+            await run.take([Logged("a", event)])
+            await run.settle()
+    done = [await run.finish() for run in runs]
+    assert await texts(store, "a") == ["one", "two", "three", "four"]
+    assert sum(each.events for each in done) == 4
+    assert [each.known for each in done] == [0, 1]
+    await assert_whole(store)
+
+
+async def test_what_others_say_in_a_followed_session_makes_its_log_go_on_in_a_fork(store: Store) -> None:
+    run = Import(Target(store, SPACE), "made", Losses(), again=True)
+    await run.take([ForeignSession("a", None, id="a"), Logged("a", said("one")[0])])
+    await run.settle()
+    await store.sessions.append(SPACE, "a", said("between"))
+    await run.take([Logged("a", said("two")[0])])
+    done = await run.finish()
+    assert await texts(store, "a") == ["one", "between"]
+    assert await texts(store, "a.2") == ["one", "two"]
+    assert (done.sessions, done.forks, done.known, done.events) == (2, 1, 0, 2)
+    assert done.warnings == ["1 session differed from the one here and became a fork of it"]
+    await assert_whole(store)
