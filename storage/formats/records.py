@@ -29,6 +29,8 @@ WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
 MARK = b"\xef\xbb\xbf"
 """The byte order mark."""
+_LONG_RUN = b"0" * 19
+_DIGITS_AS_0 = bytes(ord("0") if chr(byte).isascii() and chr(byte).isdigit() else ord(" ") for byte in range(256))
 _HUGE_INTEGER = re.compile(rb"[0-9]{20}|-[0-9]{19}")
 
 
@@ -113,13 +115,18 @@ def is_line(first: Record | Broken) -> bool:
     return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
 
 
+def _has_huge_integer(content: bytes) -> bool:
+    # The pattern alone would take longer than all of decoding.
+    return _LONG_RUN in content.translate(_DIGITS_AS_0) and _HUGE_INTEGER.search(content) is not None
+
+
 def decode(source: bytes | str, place: str) -> object:
     """The value of JSON text. Raises BadInput, naming the place, for anything else; NaN is not JSON.
 
     Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
     content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
-    if not _HUGE_INTEGER.search(content):  # which orjson would round
+    if not _has_huge_integer(content):  # which orjson would round
         try:
             return orjson.loads(content)
         except orjson.JSONDecodeError:  # what follows says why, and takes lone surrogates
