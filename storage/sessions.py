@@ -1,6 +1,7 @@
 """SessionStorage: sessions as dialogue units, without a word about the tree."""
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from storage import errors, log, reading, slots, text
 from storage.cursor import Cursor, binding, decode, encode
 from storage.database import Queries, Transaction
-from storage.events import Event, Instant, JsonText, Surfacing
+from storage.events import Event, Instant, JsonText
 from storage.log import Appended
 from storage.reading import EventPage
 from storage.scope import Scope
@@ -217,15 +218,16 @@ class SessionStorage:
         if len(appends) > MAX_BATCH:
             raise errors.PayloadTooLarge(f"inputs: at most {MAX_BATCH}, got {len(appends)}")
 
-        async def attempt(wanted: Append) -> Appended | errors.SapwoodError:
-            try:
-                return await self.append_one(space, wanted)
-            except errors.SapwoodError as error:
-                return error
+        # What replaces nodes reads the surface before it queues: whatever follows in its session would overtake it.
+        turns = {wanted.session_id: asyncio.Lock() for wanted in appends if log.replaces(wanted.drafts)}
 
-        # What replaces nodes is held against the surface first, and could be overtaken by what follows.
-        if any(isinstance(draft, Surfacing) and draft.replaces for wanted in appends for draft in wanted.drafts):
-            return [await attempt(wanted) for wanted in appends]
+        async def attempt(wanted: Append) -> Appended | errors.SapwoodError:
+            async with turns.get(wanted.session_id) or contextlib.nullcontext():
+                try:
+                    return await self.append_one(space, wanted)
+                except errors.SapwoodError as error:
+                    return error
+
         return await asyncio.gather(*map(attempt, appends))
 
     async def update(self, space: str, id: str, changes: dict[str, Any]) -> SessionMeta:

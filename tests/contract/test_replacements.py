@@ -6,6 +6,7 @@ import pytest
 
 from storage import errors
 from storage.events import Event
+from storage.log import Appended
 from storage.sessions import Append
 from storage.store import Store
 from tests.conftest import OpenStore
@@ -199,6 +200,18 @@ async def test_a_batch_folds_each_append_onto_those_before_it(store: Store) -> N
     results = await store.sessions.append_batch(SPACE, [Append("a", [draft]) for draft in wanted])
     assert [isinstance(found, errors.BadInput) for found in results] == [False, False, True, False]
     assert seqs(await surface(store, "a")) == [(2,)]
+
+
+async def test_a_batch_keeps_its_order_where_a_replacement_reads_a_long_surface_first(
+    store: Store, open_store: OpenStore
+) -> None:
+    await create(store, "a")
+    await append(store, "a", *texts(1_000))
+    # Another store has kept nothing of the surface, so that the replacement has all of it to read.
+    fresh = await open_store()
+    wanted = [user("instead", 0, 999), user("second"), user("third")]
+    results = await fresh.sessions.append_batch(SPACE, [Append("a", [draft]) for draft in wanted])
+    assert [found.commit.first for found in results if isinstance(found, Appended)] == [1_000, 1_001, 1_002]
 
 
 async def test_two_servers_never_let_a_node_be_replaced_twice(store: Store, open_store: OpenStore) -> None:
