@@ -31,6 +31,7 @@ from storage.formats import (
 )
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
 from storage.formats.records import Broken, Record, Unparsed
+from storage.formats.values import shape
 
 __all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "read"]
 
@@ -139,7 +140,7 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
         raise errors.BadInput(f"{first.place}: {first.why} (known formats: {known})")
     if isinstance(first.value, Unparsed):
         raise errors.BadInput(f"{first.place}: {first.value.why} (known formats: {known})")
-    raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {records.shape(first.value)}")
+    raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {shape(first.value)}")
 
 
 def _steps(source: Feed, found: Iterator[Record | Broken]) -> Iterator[Step]:
@@ -149,7 +150,10 @@ def _steps(source: Feed, found: Iterator[Record | Broken]) -> Iterator[Step]:
 
 
 def read(name: str, content: str, format: str | None = None) -> Reading:
-    """All that a document says, at once. Raises BadInput, naming the place, for what is unknown or broken."""
+    """All that a document says, at once. Raises BadInput, naming the place, for what is unknown or broken.
+
+    What `Logged.replaces` says is left out, as it needs a surface: formats that replace are for `storage.importing`.
+    """
     stream = io.BytesIO(content.encode("utf-8", "surrogatepass"))
     head, found = head_of(records.records(name, stream))
     source = feed(name, head, format)

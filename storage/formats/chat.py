@@ -10,7 +10,7 @@ from storage import errors, text
 from storage.events import JsonText
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
-from storage.formats.records import as_list, as_object, as_text, shape
+from storage.formats.values import as_list, as_object, as_text, shape
 
 _FIELDS = {
     "system": ("content",),

@@ -15,7 +15,8 @@ from storage.formats.chatgpt_messages import MessageWriter, Models, Node
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.naming import OwnIds, label_of_events
-from storage.formats.records import Record, as_object, most
+from storage.formats.records import Record
+from storage.formats.values import as_object, most
 
 FORMAT = "chatgpt"
 

@@ -11,7 +11,7 @@ from storage.events import JsonText, RunStatus
 from storage.formats import times
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
-from storage.formats.records import as_object, as_text, shape
+from storage.formats.values import as_object, as_text, shape
 
 Models = dict[str, None]
 """Names of models in the order in which they answered."""

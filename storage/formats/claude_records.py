@@ -26,7 +26,8 @@ from storage.formats.claude_content import (
     Told,
 )
 from storage.formats.foreign import Losses
-from storage.formats.records import Record, as_list, as_object, as_text
+from storage.formats.records import Record
+from storage.formats.values import as_list, as_object, as_text
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 """Fields of records that tell of the session rather than of the record."""

@@ -13,7 +13,8 @@ from storage.formats.codex_items import Message
 from storage.formats.codex_log import Rollout
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses, Reader, Renamed, Step, legal_id, made_id
-from storage.formats.records import Record, as_list, as_object, as_text
+from storage.formats.records import Record
+from storage.formats.values import as_list, as_object, as_text
 
 FORMAT = "codex"
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})

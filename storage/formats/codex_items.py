@@ -8,7 +8,8 @@ from storage import errors, text
 from storage.events import JsonText
 from storage.formats import times
 from storage.formats.foreign import Losses
-from storage.formats.records import as_text, decode, measure
+from storage.formats.records import decode
+from storage.formats.values import as_text, measure
 
 _CALLS = {
     "function_call": ("name", "arguments"),

@@ -26,7 +26,7 @@ from storage.events import (
 from storage.formats import times
 from storage.formats.dialogue import MAX_IDENTIFIER
 from storage.formats.foreign import Logged, Losses, Renamed, Step
-from storage.formats.records import as_list, as_object, as_text, at
+from storage.formats.values import as_list, as_object, as_text, at
 
 _PACKED = {
     "text-chunks": ("texts", ChunkKind.TEXT),

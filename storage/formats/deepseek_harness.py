@@ -10,7 +10,8 @@ from typing import Any
 from storage import errors, text
 from storage.formats.deepseek_events import Log
 from storage.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
-from storage.formats.records import Record, as_object
+from storage.formats.records import Record
+from storage.formats.values import as_object
 
 FORMAT = "deepseek-harness"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from storage import errors, text
 from storage.events import JsonText
 from storage.formats.foreign import Losses
-from storage.formats.records import measure
+from storage.formats.values import measure
 from storage.session import MAX_SLOT_BYTES
 
 

@@ -12,7 +12,8 @@ from storage.formats.dialogue import label_of
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.inspect_samples import Sample
 from storage.formats.naming import OwnIds
-from storage.formats.records import Record, as_object
+from storage.formats.records import Record
+from storage.formats.values import as_object
 
 FORMAT = "inspect"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from storage import errors, text
 from storage.formats.foreign import Losses
-from storage.formats.records import as_list, as_object
+from storage.formats.values import as_list, as_object
 
 _PREFIX = "attachment://"
 

@@ -10,7 +10,7 @@ from storage.formats import chat, facts, times
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
 from storage.formats.inspect_content import Attachments, as_chat, message_key
-from storage.formats.records import as_list, as_object
+from storage.formats.values import as_list, as_object
 
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function", "error")
 _MODEL = ("event", "timestamp", "completed", "working_time", "output")

@@ -16,7 +16,8 @@ from pydantic import Field
 from storage import errors, events, text
 from storage.events import CustomEvent, Event, Instant, JsonText, Seq, Text
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Step
-from storage.formats.records import Record, as_object, as_text, at
+from storage.formats.records import Record
+from storage.formats.values import as_object, as_text, at
 from storage.session import SessionConfig, SessionStatus
 
 FORMAT = "sapwood"

@@ -13,7 +13,8 @@ from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.librechat_messages import Message, MessageWriter, Models
 from storage.formats.naming import OwnIds, label_of_events
-from storage.formats.records import Record, as_list, as_object, most
+from storage.formats.records import Record
+from storage.formats.values import as_list, as_object, most
 
 FORMAT = "librechat"
 _LISTS = ("messagesTree", "messages")

@@ -14,7 +14,8 @@ from storage.formats.branches import branches, forks
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.naming import OwnIds, label_of_events
-from storage.formats.records import Record, as_list, as_object, as_text, most
+from storage.formats.records import Record
+from storage.formats.values import as_list, as_object, as_text, most
 
 FORMAT = "open-assistant"
 

@@ -13,7 +13,8 @@ from storage.formats.chat import add_message, is_message
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.naming import label_of_events
-from storage.formats.records import Record, as_list, most
+from storage.formats.records import Record
+from storage.formats.values import as_list, most
 
 FORMAT = "openai"
 
@@ -35,14 +36,13 @@ def is_conversation(value: object) -> bool:
 
 def reader(name: str, losses: Losses) -> "OpenAI":
     """A reader of one document."""
-    return OpenAI(name, losses)
+    return OpenAI(losses)
 
 
 class OpenAI:
     """One session per conversation. Of a document whose records are messages it is handed over at the end."""
 
-    def __init__(self, name: str, losses: Losses) -> None:
-        self._name = name
+    def __init__(self, losses: Losses) -> None:
         self._losses = losses
         self._sessions = 0
         self._messages = Dialogue("messages", losses)

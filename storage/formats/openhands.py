@@ -14,7 +14,8 @@ from storage.formats import facts
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses, Renamed, Step, made_id
 from storage.formats.openhands_events import Stream
-from storage.formats.records import Record, as_list, as_object, most
+from storage.formats.records import Record
+from storage.formats.values import as_list, as_object, most
 
 FORMAT = "openhands"
 

@@ -8,7 +8,7 @@ from storage.events import JsonText, RunStatus
 from storage.formats import chat, facts, times
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import Losses
-from storage.formats.records import as_object, as_text
+from storage.formats.values import as_object, as_text
 
 _CALLING = frozenset(
     {

@@ -15,7 +15,8 @@ from storage.formats import pi_messages, times
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses, Reader, Renamed, Step, legal_id, made_id
 from storage.formats.pi_messages import Act, Line, Place
-from storage.formats.records import Record, as_object, as_text
+from storage.formats.records import Record
+from storage.formats.values import as_object, as_text
 
 FORMAT = "pi"
 _ENTRY = frozenset({"type", "id", "parentId", "timestamp"})

@@ -8,7 +8,7 @@ from storage.events import JsonText, RunStatus
 from storage.formats import times
 from storage.formats.dialogue import Dialogue, Mark, label_of
 from storage.formats.foreign import Losses
-from storage.formats.records import measure
+from storage.formats.values import measure
 
 _ASSISTANT = ("role", "content", "timestamp")
 _TOKENS = ("input", "output", "cacheRead", "cacheWrite")

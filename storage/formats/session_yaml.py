@@ -14,10 +14,10 @@ from typing import Any
 from storage import errors, text
 from storage.cards import payload as notation
 from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
-from storage.formats import records
 from storage.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
 from storage.formats.naming import OwnIds
-from storage.formats.records import Record, Unparsed, most
+from storage.formats.records import Record, Unparsed
+from storage.formats.values import as_list, as_object, most, shape
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry
 from storage.views.message import Role
 
@@ -184,7 +184,7 @@ def _document(source: str) -> dict[str, Any]:
 
 def _mapping(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise errors.BadInput(f"must be a mapping with {', '.join(_FIELDS)}, is {records.shape(value)}")
+        raise errors.BadInput(f"must be a mapping with {', '.join(_FIELDS)}, is {shape(value)}")
     return value
 
 
@@ -192,7 +192,7 @@ def _file(fields: Mapping[str, Any], losses: Losses) -> SessionFile:
     losses.fields("session", fields, _FIELDS)
     if "entries" not in fields:
         raise errors.BadInput(f"entries: is required, given are {text.clean(', '.join(fields))[:200] or 'no fields'}")
-    entries = records.as_list(fields["entries"], "entries")
+    entries = as_list(fields["entries"], "entries")
     return SessionFile(
         entries=tuple(_entry(entry, f"entries[{index}]", losses) for index, entry in enumerate(entries)),
         session_id=_optional(fields, "sessionId"),
@@ -204,7 +204,7 @@ def _file(fields: Mapping[str, Any], losses: Losses) -> SessionFile:
 
 
 def _entry(value: object, place: str, losses: Losses) -> Text | Special:
-    fields = records.as_object(value, place)
+    fields = as_object(value, place)
     kind = _one_of(fields, "kind", ("Text", "Special"), place)
     if kind == "Text":
         losses.fields("text", fields, ("kind", "role", "content"))
@@ -232,7 +232,7 @@ def _required(fields: Mapping[str, Any], name: str, place: str) -> str:
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
         hint = "" if isinstance(value, dict | list) or value is None else "; put it in quotes"
-        raise errors.BadInput(f"{place}: must be text, is {records.shape(value)}{hint}")
+        raise errors.BadInput(f"{place}: must be text, is {shape(value)}{hint}")
     return text.clean(value)
 
 

@@ -15,7 +15,8 @@ from storage.events import JsonText, RunStatus
 from storage.formats import chat, facts
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses, Step
-from storage.formats.records import Record, as_list, as_object, most
+from storage.formats.records import Record
+from storage.formats.values import as_list, as_object, most
 
 FORMAT = "swe-agent"
 

@@ -13,7 +13,8 @@ from storage.formats.chat import add_message
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.prefixes import SharedPrefixes
-from storage.formats.records import Record, as_list, as_object, most, shape
+from storage.formats.records import Record
+from storage.formats.values import as_list, as_object, most, shape
 
 FORMAT = "tau-bench"
 _FIELDS = ("task_id", "trial", "reward", "info", "traj")

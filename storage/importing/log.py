@@ -15,6 +15,7 @@ from storage.session import SessionMeta
 COMMIT_WEIGHT = 1024 * 1024
 """About how many characters of events a commit takes."""
 MAX_EVENT_BYTES = MAX_COMMIT_BYTES - 4096
+"""What an event may take, so that a commit of it alone has room for its own fields."""
 _MADE_HERE = (SurfaceHide, RunFeedback, InsightDelivered)
 """What people and servers add to a log here, and no source knows of."""
 
@@ -37,6 +38,7 @@ class ImportedLog:
         self.position = start
         self.shifts: tuple[Shift, ...] = ()
         self.waiting: list[Logged] = []
+        self._weights: list[int] = []
         self.weight = 0
         self.written = 0
         self._target = target
@@ -50,8 +52,9 @@ class ImportedLog:
             cut = fitting.fitted(logged.event, MAX_EVENT_BYTES)
             if cut is not logged.event:
                 self._losses.add("event", f"over {MAX_EVENT_BYTES} bytes cut to fit")
-                logged = logged._replace(event=cut)
+                logged, weight = logged._replace(event=cut), fitting.weight(cut)
         self.waiting.append(logged)
+        self._weights.append(weight)
         self.weight += weight
         return len(self.waiting) >= MAX_EVENTS or self.weight > COMMIT_WEIGHT
 
@@ -110,19 +113,21 @@ class ImportedLog:
             try:
                 await self._append(drafts)
             finally:
-                del self.waiting[: self.position - before]
-        self.weight = 0
+                self._forget(self.position - before)
 
     def _drop(self, count: int) -> None:
-        del self.waiting[:count]
+        self._forget(count)
         self.position += count
-        self.weight = sum(fitting.weight(logged.event) for logged in self.waiting)
+
+    def _forget(self, count: int) -> None:
+        self.weight -= sum(self._weights[:count])
+        del self.waiting[:count], self._weights[:count]
 
     def _fitting_together(self) -> int:
         """How many of the events that wait go into one commit; a replacement is the first of its."""
         weight = 0
         for count, logged in enumerate(self.waiting):
-            weight += fitting.weight(logged.event)
+            weight += self._weights[count]
             if count and (count == MAX_EVENTS or weight > COMMIT_WEIGHT or logged.replaces is not None):
                 return count
         return len(self.waiting)

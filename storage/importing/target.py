@@ -94,6 +94,8 @@ class Target:
         """
         if not forked and session.system_prompt is not None:
             await self._put(id, SlotName.SYSTEM_PROMPT, session.system_prompt)
+        if not forked and session.config is None:
+            return
         node = await self.store.tree.node(self.space, id)
         if node is None:
             raise errors.NotFound(f"no session {id!r}")
