@@ -8,7 +8,8 @@ from typing import BinaryIO
 from storage import errors, formats
 from storage.formats import records
 from storage.formats.records import MAX_RECORD_BYTES, Broken, Line, Record
-from storage.importing.engine import Import, Imported, NotYet
+from storage.importing.engine import Import, NotYet
+from storage.importing.places import Imported
 from storage.importing.stream import import_stream
 from storage.importing.target import Target
 

@@ -5,7 +5,8 @@ from typing import BinaryIO
 
 from storage import errors, formats
 from storage.formats.records import Broken, Record, records
-from storage.importing.engine import Import, Imported, NotYet
+from storage.importing.engine import Import, NotYet
+from storage.importing.places import Imported
 from storage.importing.target import Target
 
 
