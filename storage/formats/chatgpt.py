@@ -11,11 +11,11 @@ from typing import Any
 
 from storage import text
 from storage.formats.branches import Branch, branches, forks
-from storage.formats.chatgpt_messages import MessageWriter, Models, Node
+from storage.formats.chatgpt_messages import MessageWriter, Node
+from storage.formats.conversations import Conversations, Models, facts_of
 from storage.formats.dialogue import Dialogue, label_of
-from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.formats.foreign import ForeignSession, Losses
 from storage.formats.naming import OwnIds, label_of_events
-from storage.formats.records import Record
 from storage.formats.values import as_object, most
 
 FORMAT = "chatgpt"
@@ -34,68 +34,34 @@ def _is_conversation(value: object) -> bool:
     return all(isinstance(node, dict) and {"message", "parent", "children"} & node.keys() for node in nodes.values())
 
 
-def reader(name: str, losses: Losses) -> "ChatGPT":
+def reader(name: str, losses: Losses) -> Conversations:
     """A reader of one document."""
-    return ChatGPT(losses)
+    return Conversations(losses, _sessions)
 
 
-class ChatGPT:
-    """A session per conversation and a fork, not counted, per further branch."""
-
-    def __init__(self, losses: Losses) -> None:
-        self._losses = losses
-        self._conversations = 0
-        self._ids = OwnIds()
-
-    def add(self, record: Record) -> Sequence[Step]:
-        """The sessions of a conversation. Raises BadInput for what is none; a broken message becomes a custom event."""
-        conversation = as_object(record.value, record.place)
-        mapping = as_object(conversation.get("mapping"), f"{record.place}.mapping")
-        losses = Losses()
-        sessions = self._sessions(conversation, mapping, record.place, losses)
-        self._losses.include(losses)
-        self._conversations += 1
-        return sessions
-
-    def end(self) -> Sequence[Step]:
-        """Nothing, as each conversation stands for itself."""
-        return ()
-
-    def _sessions(
-        self, conversation: dict[str, Any], mapping: dict[str, Any], place: str, losses: Losses
-    ) -> list[ForeignSession]:
-        key = f"conversation-{self._conversations}"
-        nodes, children, roots = _tree(mapping, losses)
-        models: Models = {}
-        found: list[Branch[Node]] = []
-        for root in roots:
-            writer = MessageWriter(Dialogue(f"{key} {root.id}" if found else key, losses), losses, models, place)
-            found += branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
-        facts = _facts(conversation, models)
-        metadata = text.to_json(facts, place)
-        own_id = self._ids.take(conversation.get("conversation_id") or conversation.get("id"), losses)
-        further = forks(found, own_id, lambda node: node.id, self._ids, losses)
-        shown = _leaf(conversation.get("current_node"), nodes, children)
-        ids = {branch.last.id: fork.id for branch, fork in zip(found[1:], further, strict=True)}
-        if current := ids.get(shown):
-            metadata = text.to_json(facts | {"currentSession": current}, place)
-        events = found[0].events if found else []
-        label = _label(conversation) or label_of_events(events)
-        return [ForeignSession(key=key, label=label, events=events, id=own_id, metadata=metadata), *further]
+def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
+    nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{place}.mapping"), losses)
+    models: Models = {}
+    found: list[Branch[Node]] = []
+    for root in roots:
+        writer = MessageWriter(Dialogue(f"{key} {root.id}" if found else key, losses), losses, models, place)
+        found += branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
+    facts = facts_of(conversation, ("mapping", "title"), models)
+    metadata = text.to_json(facts, place)
+    own_id = ids.take(conversation.get("conversation_id") or conversation.get("id"), losses)
+    further = forks(found, own_id, lambda node: node.id, ids, losses)
+    shown = _leaf(conversation.get("current_node"), nodes, children)
+    forks_by_leaf = {branch.last.id: fork.id for branch, fork in zip(found[1:], further, strict=True)}
+    if current := forks_by_leaf.get(shown):
+        metadata = text.to_json(facts | {"currentSession": current}, place)
+    events = found[0].events if found else []
+    label = _label(conversation) or label_of_events(events)
+    return [ForeignSession(key=key, label=label, events=events, id=own_id, metadata=metadata), *further]
 
 
 def _label(conversation: dict[str, Any]) -> str | None:
     title = conversation.get("title")
     return label_of(title) if isinstance(title, str) else None
-
-
-def _facts(conversation: dict[str, Any], models: Models) -> dict[str, Any]:
-    facts = {
-        name: value
-        for name, value in conversation.items()
-        if name not in ("mapping", "title") and value not in (None, [], {}, "")
-    }
-    return facts | ({"models": list(models)} if models else {})
 
 
 def _tree(mapping: dict[str, Any], losses: Losses) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:

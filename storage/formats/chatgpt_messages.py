@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 from storage import errors, text
 from storage.events import JsonText, RunStatus
 from storage.formats import times
+from storage.formats.conversations import Models
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
 from storage.formats.values import as_object, as_text, shape
 
-Models = dict[str, None]
-"""Names of models in the order in which they answered."""
 _FIELDS = ("id", "author", "create_time", "update_time", "content", "status", "end_turn", "weight", "recipient")
 _METADATA = (
     "is_visually_hidden_from_conversation",

@@ -27,7 +27,7 @@ from storage.formats.claude_content import (
 )
 from storage.formats.foreign import Losses
 from storage.formats.records import Record
-from storage.formats.values import as_list, as_object, as_text
+from storage.formats.values import as_list, as_object, as_text, some_text
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 """Fields of records that tell of the session rather than of the record."""
@@ -63,15 +63,15 @@ def entry(record: Record, losses: Losses) -> Entry:
     return Entry(
         place=place,
         content=content,
-        uuid=_text(fields.get("uuid")),
-        parent=_text(fields.get("parentUuid")),
+        uuid=some_text(fields.get("uuid")),
+        parent=some_text(fields.get("parentUuid")),
         rooted="parentUuid" in fields and fields["parentUuid"] is None,
-        session=_text(fields.get("sessionId")),
-        agent=_text(fields.get("agentId")),
+        session=some_text(fields.get("sessionId")),
+        agent=some_text(fields.get("agentId")),
         sidechain=fields.get("isSidechain") is True,
         time=_time(fields, losses),
-        facts={name: found for name in FACTS if (found := _text(fields.get(name)))},
-        forked_from=_text(forked.get("sessionId")) if isinstance(forked, dict) else None,
+        facts={name: found for name in FACTS if (found := some_text(fields.get(name)))},
+        forked_from=some_text(forked.get("sessionId")) if isinstance(forked, dict) else None,
     )
 
 
@@ -152,12 +152,12 @@ def _assistant(fields: dict[str, Any], place: str, losses: Losses) -> Content:
         output["requestId"] = fields["requestId"]
     failed = fields.get("isApiErrorMessage") is True
     return Answer(
-        id=_text(message.get("id")),
+        id=some_text(message.get("id")),
         parts=_answer_parts(parts, place, losses),
         tokens=_tokens(message.get("usage")),
         output=text.to_json(output, f"{place}: message"),
-        stop=_text(message.get("stop_reason")),
-        error=(_joined(parts, place) or _text(fields.get("error")) or "API error") if failed else None,
+        stop=some_text(message.get("stop_reason")),
+        error=(_joined(parts, place) or some_text(fields.get("error")) or "API error") if failed else None,
     )
 
 
@@ -201,16 +201,16 @@ def _other(kind: str, fields: dict[str, Any], place: str, losses: Losses) -> Con
         case "attachment", {"type": "queued_command", "prompt": str() | list() as prompt, "commandMode": "prompt"}:
             losses.fields("queued prompt", fields, _ENVELOPE | {"attachment"})
             return _said(Role.ADDED, _parts(prompt, f"{place}: attachment.prompt"), place)
-    subtype = _text(fields.get("subtype"))
+    subtype = some_text(fields.get("subtype"))
     name = f"{kind}/{subtype}" if kind == "system" and subtype else kind
     noted = Noted(name, _rest(fields, place), ends_turn=name == "system/turn_duration")
     if name == "system/compact_boundary" and _keeps(fields.get("compactMetadata")):
         losses.add("compaction", "kept the last messages, which are replaced here too")
     field, rank = _TITLES.get(kind, ("", 0))
-    title = _text(fields.get(field))
-    if title is None or (kind == "summary" and _text(fields.get("leafUuid")) is None):
+    title = some_text(fields.get(field))
+    if title is None or (kind == "summary" and some_text(fields.get("leafUuid")) is None):
         return noted
-    return Titled(title, rank, _text(fields.get("leafUuid")) if kind == "summary" else None, noted)
+    return Titled(title, rank, some_text(fields.get("leafUuid")) if kind == "summary" else None, noted)
 
 
 def _keeps(compaction: object) -> bool:
@@ -247,7 +247,3 @@ def _time(fields: Mapping[str, Any], losses: Losses) -> int | None:
     if time is None and given is not None:
         losses.add("record", "lost its time, which cannot be read")
     return time
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from storage import errors, text
-from storage.formats import codex_items
+from storage.formats import codex_items, times
 from storage.formats.codex_items import Message
 from storage.formats.codex_log import Rollout
 from storage.formats.dialogue import Dialogue, label_of
-from storage.formats.foreign import ForeignSession, Losses, Reader, Renamed, Step, legal_id, made_id
+from storage.formats.facts import instant
+from storage.formats.foreign import ForeignSession, Losses, Reader, Renamed, Step, legal_id
+from storage.formats.naming import id_by_first
 from storage.formats.records import Record
 from storage.formats.values import as_list, as_object, as_text
 
@@ -81,10 +83,10 @@ class _Reader:
         before = self._rollout
         try:
             if before is None and not _is_meta(value):
-                id = self._made_id(value, record.place)
+                id = id_by_first(FORMAT, record.place, value, self._losses)
                 self._told.append(ForeignSession(key=id, label=None, id=id))
                 self._rollout = Rollout(Dialogue(id, self._losses), self._losses)
-            self._read(value, codex_items.time_of(value.get("timestamp"), self._losses), record.place)
+            self._read(value, instant(value.get("timestamp"), times.iso, self._losses), record.place)
         except errors.BadInput:
             self._rollout, self._told = before, []
             raise
@@ -124,11 +126,6 @@ class _Reader:
         self._named = True
         self._told.append(Renamed(self._log.dialogue.key, label))
 
-    def _made_id(self, first: object, place: str) -> str:
-        id = made_id(FORMAT, place, first)
-        self._losses.add("session", "got an id made of its first record, as it has none that is legal here")
-        return id
-
     def _meta(self, meta: Mapping[str, Any], time: int | None, place: str) -> None:
         if self._rollout is None:
             self._begin(meta, place)
@@ -145,7 +142,7 @@ class _Reader:
         prompt = prompt.get("text") if isinstance(prompt, dict) else prompt
         told = {"type", "id"} | ({"base_instructions"} if isinstance(prompt, str) else set())
         facts = {name: value for name, value in meta.items() if name not in told}
-        id = legal_id(meta.get("id")) or self._made_id(meta, place)
+        id = legal_id(meta.get("id")) or id_by_first(FORMAT, place, meta, self._losses)
         spawn = _spawn(meta.get("source"))
         fork = legal_id(meta.get("forked_from_id"))
         parent = legal_id(meta.get("parent_thread_id")) or legal_id(spawn.get("parent_thread_id")) or fork

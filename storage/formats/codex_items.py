@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from storage import errors, text
 from storage.events import JsonText
-from storage.formats import times
 from storage.formats.foreign import Losses
 from storage.formats.records import decode
 from storage.formats.values import as_text, measure
@@ -140,14 +139,6 @@ def duration_ms(value: object) -> float | None:
             whole, part = measure(secs), measure(nanos)
             return None if whole is None or part is None else whole * 1000 + round(part / 1_000_000)
     return None
-
-
-def time_of(value: object, losses: Losses) -> int | None:
-    """A time in ms since 1970; one that cannot be read is counted."""
-    found = times.iso(value)
-    if found is None and value is not None:
-        losses.add("time", "that cannot be read left out")
-    return found
 
 
 def _total(usage: object) -> float | None:

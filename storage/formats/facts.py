@@ -1,6 +1,6 @@
-"""What a log tells beside its messages: a session's metadata and measures, as far as they can be stored."""
+"""What a log tells beside its messages: a session's metadata, times and measures, as far as they can be stored."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from storage import errors, text
 from storage.events import JsonText
@@ -28,6 +28,14 @@ def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonTex
         left -= size
         kept.append(field)
     return f"{{{','.join(kept)}}}" if kept else None
+
+
+def instant(value: object, read: Callable[[object], int | None], losses: Losses) -> int | None:
+    """A time in ms since 1970, as it is read; one that cannot be is counted."""
+    found = read(value)
+    if found is None and value is not None:
+        losses.add("time", "that cannot be read left out")
+    return found
 
 
 def amount(value: object, factor: int = 1) -> float | None:

@@ -10,7 +10,7 @@ from storage.formats import chat, facts, times
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
 from storage.formats.inspect_content import Attachments, as_chat, message_key
-from storage.formats.values import as_list, as_object
+from storage.formats.values import as_list, as_object, some_text
 
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function", "error")
 _MODEL = ("event", "timestamp", "completed", "working_time", "output")
@@ -132,7 +132,7 @@ class Sample:
 
     def _custom(self, event: dict[str, Any]) -> None:
         kind = event.get("event")
-        if kind == "tool" and _text(event.get("id")) in self._calls:
+        if kind == "tool" and some_text(event.get("id")) in self._calls:
             return
         if kind == "model":
             if _output_key(event) in self._said:
@@ -153,7 +153,7 @@ class Sample:
         failure = _failure(self._fields.get("error"))
         limit = self._fields.get("limit")
         if failure is None and isinstance(limit, dict):
-            failure = f"limit reached: {_text(limit.get('type')) or 'unknown'}"
+            failure = f"limit reached: {some_text(limit.get('type')) or 'unknown'}"
         if failure is None and _output_key({"output": self._fields.get("output")}) not in self._said:
             if held := self._log.left():
                 self._losses.add("event", "at the end of the sample held back until its last message is known", held)
@@ -182,7 +182,7 @@ class _Log:
             match event.get("event"):
                 case "model" if (key := _output_key(event)) is not None:
                     self._models[key].append(index)
-                case "tool" if (call := _text(event.get("id"))) is not None:
+                case "tool" if (call := some_text(event.get("id"))) is not None:
                     self._tools[call].append(index)
                 case "sample_init" if self.began is None:
                     self.began = times.iso(event.get("timestamp"))
@@ -229,15 +229,11 @@ def _output_key(event: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
 def _failure(error: object) -> str | None:
     """What an error says."""
     if isinstance(error, dict):
-        return _text(error.get("message")) or _text(error.get("type")) or "an error without a message"
-    return _text(error)
+        return some_text(error.get("message")) or some_text(error.get("type")) or "an error without a message"
+    return some_text(error)
 
 
 def _duration(event: Mapping[str, Any]) -> float | None:

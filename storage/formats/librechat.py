@@ -9,11 +9,11 @@ from typing import Any
 
 from storage import text
 from storage.formats.branches import Branch, branches, forks
+from storage.formats.conversations import Conversations, Models, facts_of
 from storage.formats.dialogue import Dialogue, label_of
-from storage.formats.foreign import ForeignSession, Losses, Step
-from storage.formats.librechat_messages import Message, MessageWriter, Models
+from storage.formats.foreign import ForeignSession, Losses
+from storage.formats.librechat_messages import Message, MessageWriter
 from storage.formats.naming import OwnIds, label_of_events
-from storage.formats.records import Record
 from storage.formats.values import as_list, as_object, most
 
 FORMAT = "librechat"
@@ -36,55 +36,33 @@ def _is_message(value: object) -> bool:
     return isinstance(value, dict) and "role" not in value and {"messageId", "isCreatedByUser"} <= value.keys()
 
 
-def reader(name: str, losses: Losses) -> "LibreChat":
+def reader(name: str, losses: Losses) -> Conversations:
     """A reader of one document."""
-    return LibreChat(losses)
+    return Conversations(losses, _sessions)
 
 
-class LibreChat:
-    """A session per conversation and a fork, not counted, per further branch."""
-
-    def __init__(self, losses: Losses) -> None:
-        self._losses = losses
-        self._conversations = 0
-        self._ids = OwnIds()
-
-    def add(self, record: Record) -> Sequence[Step]:
-        """The sessions of a conversation. Raises BadInput for what is none; a broken message becomes a custom event."""
-        conversation = as_object(record.value, record.place)
-        losses = Losses()
-        sessions = self._sessions(conversation, record.place, losses)
-        self._losses.include(losses)
-        self._conversations += 1
-        return sessions
-
-    def end(self) -> Sequence[Step]:
-        """Nothing, as each conversation stands for itself."""
-        return ()
-
-    def _sessions(self, conversation: dict[str, Any], place: str, losses: Losses) -> list[ForeignSession]:
-        key = f"conversation-{self._conversations}"
-        field = next((name for name in _LISTS if conversation.get(name) is not None), "messages")
-        messages = _nested(as_list(conversation.get(field), f"{place}.{field}"), f"{place}.{field}")
-        children, roots = _tree(messages, losses)
-        models: Models = {}
-        found: list[Branch[Message]] = []
-        for root in roots:
-            writer = MessageWriter(Dialogue(_key(key, root) if found else key, losses), losses, models)
-            found += branches(root, lambda message: children[message.number], lambda child: _key(key, child), writer)
-        metadata = text.to_json(_facts(conversation, models, (field, "title")), place)
-        own_id = self._ids.take(conversation.get("conversationId"), losses)
-        events = found[0].events if found else []
-        title = conversation.get("title")
-        session = ForeignSession(
-            key=key,
-            label=(label_of(title) if isinstance(title, str) else None) or label_of_events(events),
-            events=events,
-            id=own_id,
-            system_prompt=_prompt(conversation.get("options")),
-            metadata=metadata,
-        )
-        return [session, *forks(found, own_id, lambda message: message.fields.get("messageId"), self._ids, losses)]
+def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
+    field = next((name for name in _LISTS if conversation.get(name) is not None), "messages")
+    messages = _nested(as_list(conversation.get(field), f"{place}.{field}"), f"{place}.{field}")
+    children, roots = _tree(messages, losses)
+    models: Models = {}
+    found: list[Branch[Message]] = []
+    for root in roots:
+        writer = MessageWriter(Dialogue(_key(key, root) if found else key, losses), losses, models)
+        found += branches(root, lambda message: children[message.number], lambda child: _key(key, child), writer)
+    metadata = text.to_json(facts_of(conversation, (field, "title"), models), place)
+    own_id = ids.take(conversation.get("conversationId"), losses)
+    events = found[0].events if found else []
+    title = conversation.get("title")
+    session = ForeignSession(
+        key=key,
+        label=(label_of(title) if isinstance(title, str) else None) or label_of_events(events),
+        events=events,
+        id=own_id,
+        system_prompt=_prompt(conversation.get("options")),
+        metadata=metadata,
+    )
+    return [session, *forks(found, own_id, lambda message: message.fields.get("messageId"), ids, losses)]
 
 
 def _key(conversation: str, message: Message) -> str:
@@ -94,13 +72,6 @@ def _key(conversation: str, message: Message) -> str:
 def _prompt(options: object) -> str | None:
     prompt = options.get("promptPrefix") if isinstance(options, dict) else None
     return prompt if isinstance(prompt, str) and prompt else None
-
-
-def _facts(conversation: dict[str, Any], models: Models, without: tuple[str, str]) -> dict[str, Any]:
-    facts = {
-        name: value for name, value in conversation.items() if name not in without and value not in (None, [], {}, "")
-    }
-    return facts | ({"models": list(models)} if models else {})
 
 
 def _nested(given: list[Any], place: str) -> list[Message]:

@@ -4,13 +4,20 @@ from collections.abc import Iterable
 
 from storage.events import AssistantMessage, Event, UserMessage
 from storage.formats.dialogue import label_of
-from storage.formats.foreign import Losses, legal_id
+from storage.formats.foreign import Losses, legal_id, made_id
 
 
 def label_of_events(events: Iterable[Event]) -> str | None:
     """A label from the first text that a user or an assistant said."""
     said = (event.content for event in events if isinstance(event, UserMessage | AssistantMessage))
     return next((label for content in said if (label := label_of(content))), None)
+
+
+def id_by_first(format: str, place: str, first: object, losses: Losses) -> str:
+    """An id made of a session's first record, as it has none that is legal here; counted. Raises BadInput."""
+    id = made_id(format, place, first)
+    losses.add("session", "got an id made of its first record, as it has none that is legal here")
+    return id
 
 
 class OwnIds:

@@ -13,7 +13,9 @@ from storage import errors, text
 from storage.events import JsonText, SurfaceHide, UserMessage
 from storage.formats import pi_messages, times
 from storage.formats.dialogue import Dialogue, label_of
+from storage.formats.facts import instant
 from storage.formats.foreign import ForeignSession, Losses, Reader, Renamed, Step, legal_id, made_id
+from storage.formats.naming import id_by_first
 from storage.formats.pi_messages import Act, Line, Place
 from storage.formats.records import Record
 from storage.formats.values import as_object, as_text
@@ -88,12 +90,7 @@ class _Reader:
         if id in self._seen:
             raise errors.BadInput(f"{place}: a second header of the session {id}")
         origin = _session_of(header.get("branchedFrom")) or _session_of(header.get("parentSession"))
-        self._start(id or self._made_id(header, place), metadata, origin)
-
-    def _made_id(self, first: object, place: str) -> str:
-        id = made_id(FORMAT, place, first)
-        self._losses.add("session", "got an id made of its first record, as it has none that is legal here")
-        return id
+        self._start(id or id_by_first(FORMAT, place, header, self._losses), metadata, origin)
 
     def _start(self, id: str, metadata: JsonText | None = None, origin: str | None = None) -> None:
         self._seen.add(id)
@@ -109,7 +106,7 @@ class _Reader:
     def _entry(self, kind: str, value: dict[str, Any], place: str) -> None:
         act = self._read(kind, value, place)
         if self._line is None:
-            self._start(self._made_id(value, place))
+            self._start(id_by_first(FORMAT, place, value, self._losses))
         id = value.get("id")
         line = self._follow(value, id) if isinstance(id, str) and id else self._line
         assert line is not None
@@ -160,7 +157,7 @@ class _Reader:
         return Line(before.line.dialogue.resume(key, before.mark), before.line)
 
     def _read(self, kind: str, value: dict[str, Any], place: str) -> Act:
-        time = pi_messages.instant(value.get("timestamp"), times.iso, self._losses)
+        time = instant(value.get("timestamp"), times.iso, self._losses)
         rest = {name: item for name, item in value.items() if name not in _ENTRY}
         match kind:
             case "message":

@@ -7,6 +7,7 @@ from storage import errors, text
 from storage.events import JsonText, RunStatus
 from storage.formats import times
 from storage.formats.dialogue import Dialogue, Mark, label_of
+from storage.formats.facts import instant
 from storage.formats.foreign import Losses
 from storage.formats.values import measure
 
@@ -56,14 +57,6 @@ class Place(NamedTuple):
 
 Act = Callable[[Line], None]
 """Logs an entry that was read without a fault."""
-
-
-def instant(value: object, read: Callable[[object], int | None], losses: Losses) -> int | None:
-    """A time in ms since 1970; one that cannot be read is counted."""
-    found = read(value)
-    if found is None and value is not None:
-        losses.add("time", "that cannot be read left out")
-    return found
 
 
 def user(message: dict[str, Any], place: str, written: int | None, losses: Losses) -> Act:

@@ -48,6 +48,11 @@ def as_text(value: object, place: str) -> str:
     return value
 
 
+def some_text(value: object) -> str | None:
+    """The value where it is a text that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
 def measure(value: object) -> float | None:
     """The value where it is a number that a log can hold as a measure (finite, not negative), else None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:

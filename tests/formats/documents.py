@@ -1,14 +1,10 @@
 """Documents made for a test, read record by record, and what must hold of any."""
 
-import copy
 import io
 import json
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
-
-from hypothesis import strategies as st
 
 from storage import errors, events
 from storage.events import Event
@@ -17,26 +13,6 @@ from storage.formats.foreign import Logged, Losses, Renamed, Step
 from storage.formats.records import Record, records
 from storage.views.surface import Surface
 from tests.views.validity import check
-
-ODD: tuple[Any, ...] = (
-    None,
-    0,
-    -1,
-    2**70,
-    1e300,
-    True,
-    "",
-    "x\0\ud800",
-    "y" * 300,
-    [],
-    {},
-    [None],
-    [[]],
-    {"": {}},
-    {"type": "text"},
-    [{"type": "text", "text": 1}],
-)
-"""Values that hardly any field expects."""
 
 
 def encoded(value: object) -> bytes:
@@ -95,34 +71,6 @@ def check_log(log: Sequence[Event]) -> None:
             if stored.get(name) is not None:
                 json.loads(stored[name])
         check(folded.add(event))
-
-
-SEEDS = st.integers(0, 2**32)
-
-
-def mutated(value: Any, seed: int) -> Any:
-    """A copy of the value with up to three of its parts, at any depth, deleted or made something odd."""
-    drawn = random.Random(seed)
-    value = json.loads(encoded(value))
-    for _ in range(drawn.randint(1, 3)):
-        places = list(_places(value))
-        if places:
-            # Levels are drawn first, so that the few outer fields are hit as often as the many inner ones.
-            depth = drawn.choice(sorted({depth for depth, _, _ in places}))
-            _, holder, key = drawn.choice([place for place in places if place[0] == depth])
-            if drawn.random() < 0.3:
-                del holder[key]
-            else:
-                holder[key] = copy.deepcopy(drawn.choice(ODD))
-    return value
-
-
-def _places(value: Any, depth: int = 0) -> Iterator[tuple[int, Any, Any]]:
-    keys: Sequence[Any] = list(value) if isinstance(value, dict) else range(len(value))
-    for key in keys:
-        yield depth, value, key
-        if isinstance(value[key], dict | list):
-            yield from _places(value[key], depth + 1)
 
 
 def check_prefixes(module: ModuleType, cut: Callable[[int], bytes], sizes: Sequence[int]) -> None:

@@ -1,6 +1,8 @@
 """Records with something wrong in them, for readers that must refuse them or read on."""
 
 import copy
+import json
+import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,18 +25,49 @@ ODD: tuple[Any, ...] = (
     True,
     0,
     -1,
+    1e300,
     1e308,
     2**70,
+    10**30,
     "",
     "x",
-    "\ud800\x00",
+    "x" * 300,
     "9" * 300,
+    "x\0\ud800",
     [],
     [None],
     ["x"],
+    [[]],
+    [[{}]],
     {},
+    {"": {}},
+    {"a": {"b": []}},
     {"type": "text"},
+    [{"type": "text", "text": 1}],
 )
+"""Values that hardly any field expects."""
+SEEDS = st.integers(0, 2**32)
+
+
+def odd(value: Any, seed: int) -> Any:
+    """A copy of a JSON value with up to three of its parts, at any depth, deleted, doubled or made something odd."""
+    chance = random.Random(seed)
+    changed = json.loads(json.dumps(value))
+    for _ in range(chance.randint(1, 3)):
+        paths = _paths(changed)
+        if not paths:
+            break
+        # Levels are drawn first, so that the few outer fields are hit as often as the many inner ones.
+        depth = chance.choice(sorted({len(path) for path in paths}))
+        holder, name = _at(changed, chance.choice([path for path in paths if len(path) == depth]))
+        match chance.randrange(6):
+            case 0:
+                del holder[name]
+            case 1 if isinstance(holder, list):
+                holder.insert(name, copy.deepcopy(holder[name]))
+            case _:
+                holder[name] = copy.deepcopy(chance.choice(ODD))
+    return changed
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -1,9 +1,6 @@
 """What every reader promises, for tests: logs as their sessions show them, records that are broken, logs that grow."""
 
-import copy
-import random
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from storage import errors, events
 from storage.events import Event
@@ -63,51 +60,3 @@ def check_step(step: Step) -> None:
     for draft in drafts:
         stored = events.dump(draft)
         assert events.dump(events.ADAPTER.validate_python(stored)) == stored
-
-
-WRONG: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    10**30,
-    1e308,
-    "",
-    "x" * 300,
-    "\ud800\0",
-    [],
-    {},
-    [None],
-    [[{}]],
-    {"a": {"b": []}},
-    {"type": "text"},
-)
-
-
-def mutated(value: object, seed: int) -> Any:
-    """A copy of a JSON value with one to three of its fields or items deleted, doubled, or of a wrong type."""
-    chance = random.Random(seed)
-    changed = copy.deepcopy(value)
-    for _ in range(chance.randint(1, 3)):
-        places = list(_places(changed))
-        if not places:
-            break
-        holder, name = chance.choice(places)
-        match chance.randrange(6):
-            case 0:
-                del holder[name]
-            case 1 if isinstance(holder, list):
-                holder.insert(name, copy.deepcopy(holder[name]))
-            case _:
-                holder[name] = copy.deepcopy(chance.choice(WRONG))
-    return changed
-
-
-def _places(value: Any) -> Iterable[tuple[Any, Any]]:
-    names: Iterable[Any] = ()
-    if isinstance(value, dict):
-        names = list(value)
-    elif isinstance(value, list):
-        names = range(len(value))
-    for name in names:
-        yield value, name
-        yield from _places(value[name])

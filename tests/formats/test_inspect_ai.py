@@ -23,8 +23,9 @@ from storage.formats import ForeignSession, inspect_ai, read, records
 from storage.formats.foreign import Losses
 from storage.views.runs import runs
 
-from .documents import SEEDS, check_log, check_prefixes, encoded, logs, mutated, read_steps, surface
+from .documents import check_log, check_prefixes, encoded, logs, read_steps, surface
 from .logs import DATA, counts, messages
+from .mutations import SEEDS, odd
 
 LOG = "inspect_ai/2025-05-12_browser.json"
 USER = {"id": "u", "role": "user", "content": "go", "source": "input"}
@@ -424,7 +425,7 @@ def test_nothing_breaks_it(seed: int, inside: bool) -> None:
     [sample] = log["samples"]
     sample["messages"] = [*sample["messages"][:3], *sample["messages"][-2:]]
     sample["events"] = sample["events"][::2]
-    broken = {**log, "samples": [mutated(sample, seed)]} if inside else mutated(log, seed)
+    broken = {**log, "samples": [odd(sample, seed)]} if inside else odd(log, seed)
     steps, _ = read_steps(inspect_ai, encoded(broken))
     for each in logs(steps).values():
         check_log(each)

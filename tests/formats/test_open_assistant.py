@@ -13,7 +13,8 @@ from storage.formats import ForeignSession, Reading, read
 from storage.formats.prefixes import MAX_DEPTH
 
 from .logs import DATA, OASST, messages, read_log
-from .readers import check_broken, mutated, steps_of, visible, visible_by_id
+from .mutations import odd
+from .readers import check_broken, steps_of, visible, visible_by_id
 
 
 def node(role: str, content: str, *replies: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def test_a_broken_tree_is_read_or_refused_as_if_it_were_not_there(seed: int) -> 
         "message_tree_id": "tree:1",
         "prompt": node("prompter", "p", node("assistant", "a", node("prompter", "aa")), node("assistant", "b")),
     }
-    check_broken("open-assistant", good, mutated(good, seed))
+    check_broken("open-assistant", good, odd(good, seed))
 
 
 def test_two_trees_of_one_id_do_not_share_it() -> None:

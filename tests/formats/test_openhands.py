@@ -23,8 +23,9 @@ from storage.formats import ForeignSession, openhands, read
 from storage.formats.foreign import Renamed
 from storage.views.runs import runs
 
-from .documents import SEEDS, check_log, check_prefixes, encoded, lines, logs, mutated, read_steps, surface
+from .documents import check_log, check_prefixes, encoded, lines, logs, read_steps, surface
 from .logs import DATA, counts, messages
+from .mutations import SEEDS, odd
 
 RUNS = "openhands/multi_swe_bench-output.jsonl"
 
@@ -389,6 +390,6 @@ def test_surrogates_and_zero_characters_are_kept_as_far_as_they_can_be() -> None
 def test_nothing_breaks_it(seed: int, number: int, streamed: bool) -> None:
     run = real()[number]
     run["history"] = [*run["history"][:9], *run["history"][-3:]]
-    steps, _ = read_steps(openhands, encoded(mutated(run["history"] if streamed else run, seed)))
+    steps, _ = read_steps(openhands, encoded(odd(run["history"] if streamed else run, seed)))
     for log in logs(steps).values():
         check_log(log)

@@ -11,8 +11,9 @@ from storage.events import CustomEvent, Event, RunStatus, StepEnd, StepStart, To
 from storage.formats import read, swe_agent
 from storage.views.runs import runs
 
-from .documents import SEEDS, check_log, check_prefixes, encoded, logs, mutated, read_steps, surface
+from .documents import check_log, check_prefixes, encoded, logs, read_steps, surface
 from .logs import DATA, counts, messages
+from .mutations import SEEDS, odd
 
 CALLS = "swe-agent/marshmallow-1867.function_calling.traj"
 TEXTS = "swe-agent/ctf-crypto-BabyTimeCapsule.traj"
@@ -251,6 +252,6 @@ def test_nothing_breaks_it(seed: int, name: str) -> None:
     value = real(name)
     for part in ("history", "trajectory"):
         value[part] = value[part][:9]
-    steps, _ = read_steps(swe_agent, encoded(mutated(value, seed)))
+    steps, _ = read_steps(swe_agent, encoded(odd(value, seed)))
     for log in logs(steps).values():
         check_log(log)
