@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import io
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
@@ -127,7 +127,7 @@ class _Heard(io.FileIO):
         super().__init__(file, closefd=not isinstance(file, int))
         self._on_bytes = on_bytes
 
-    def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override]
+    def readinto(self, buffer: Any) -> int:
         count = super().readinto(buffer) or 0
         self._on_bytes(count)
         return count
