@@ -194,6 +194,7 @@ async def test_a_file_that_appears_in_a_followed_folder_is_followed(data: Path, 
 
 async def test_a_document_that_is_written_again_longer_adds_the_rest(data: Path, tmp_path: Path, seen: Store) -> None:
     whole = json.loads(TRAJECTORY.read_text())
+    half = {"trajectory": whole["trajectory"][:4], "history": whole["history"][:11], "info": {}}
     path = tmp_path / "run.traj"
     heads = []
 
@@ -202,11 +203,9 @@ async def test_a_document_that_is_written_again_longer_adds_the_rest(data: Path,
         return heads[-1] > heads[0]
 
     with following(data, path) as followed:
-        for size in (4, len(whole["trajectory"])):
+        for version in (half, whole):
             heads[:] = heads[-1:] or [0]
-            steps = whole["trajectory"][:size]
-            messages = whole["history"] if size == len(whole["trajectory"]) else whole["history"][: 3 + 2 * size]
-            path.with_name("new").write_text(json.dumps({**whole, "trajectory": steps, "history": messages}))
+            path.with_name("new").write_text(json.dumps(version))
             path.with_name("new").replace(path)
             await until(has_grown)
         code, summary, _ = followed.end()
