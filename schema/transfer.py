@@ -10,7 +10,7 @@ from schema.inputs import given
 from schema.session import Session
 from schema.stats import saturated
 from storage import transfer
-from storage.transfer import ExportFormat
+from storage.exporting import ExportFormat
 
 
 @strawberry.type

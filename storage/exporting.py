@@ -1,31 +1,57 @@
-"""Exporting sessions as lines of Sapwood's own files, so that importing them gives the same sessions again."""
+"""Exporting sessions, one or a tree of them, as text that is written as it is read, and that importing takes again."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+
+import orjson
 
 from storage import errors, log, reading
 from storage.events import Event
-from storage.formats import jsonl
+from storage.formats import jsonl, session_yaml
+from storage.formats.session_yaml import SessionFile
 from storage.session import SessionMeta, Slots, present
 from storage.store import Store
 from storage.topology import TopologyNode
 
 
+class ExportFormat(StrEnum):
+    """How sessions are written: their texts and cards, their whole logs, or the messages of their surfaces."""
+
+    YAML = "yaml"
+    JSONL = "jsonl"
+    OPENAI = "openai"
+
+
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A session to write, from `first_seq` on. `sourced` says that the header names the source."""
+    """A session to write, as JSONL from `first_seq` on. `sourced` says that its header names the source.
+
+    `among` says that it is one of a tree, though that may have no other.
+    """
 
     node: TopologyNode
     first_seq: int
     sourced: bool
+    among: bool
 
 
-async def export_lines(store: Store, space: str, id: str, *, tree: bool = False) -> AsyncIterator[str]:
-    """The lines, without line feeds, of a session's whole visible log up to its head now, after its header.
+async def export(store: Store, space: str, id: str, format: ExportFormat, *, tree: bool = False) -> AsyncIterator[str]:
+    """The text of a session up to its head now, in pieces of a session or less; with `tree` of its descendants too.
 
-    With `tree` of the session and all its descendants, where a fork of another session in the file holds its events
-    from the fork on. The log is read in pages. Raises NotFound, also for what is deleted on the way.
+    JSONL is a header line and the whole visible log, where in a tree a fork of another session in the text holds its
+    events from the fork on. YAML is a document, of a tree a stream of them. OPENAI is the list of messages, of a tree
+    a line for each session with its `messages`. Raises NotFound, also for what is deleted on the way.
     """
+    write = _WRITERS[format]
+    for section in _sections(await _nodes(store, space, id, tree), tree):
+        async for piece in write(store, section):
+            yield piece
+        await _check_there(store, section.node.session)
+
+
+async def _nodes(store: Store, space: str, id: str, tree: bool) -> Sequence[TopologyNode]:
     if tree:
         forest = await store.tree.forest(space, id)
         nodes = forest.nodes if forest is not None else []
@@ -34,15 +60,55 @@ async def export_lines(store: Store, space: str, id: str, *, tree: bool = False)
         nodes = [node] if node is not None else []
     if not nodes:
         raise errors.NotFound(f"no session {id!r} in space {space!r}")
-    for section in _sections(nodes):
-        session = section.node.session
-        slots = (await store.sessions.slots(space, [session.id])).get(session.id)
-        yield jsonl.header_line(_header(section, slots))
-        async for event in _events(store, session, section.first_seq):
-            yield jsonl.event_line(event)
+    return nodes
 
 
-def _sections(nodes: Sequence[TopologyNode]) -> list[_Section]:
+async def _check_there(store: Store, session: SessionMeta) -> None:
+    found = await store.sessions.get(session.space, session.id)
+    if found is None or found.log != session.log:
+        raise errors.NotFound(f"session {session.id} was deleted while it was exported")
+
+
+async def _yaml(store: Store, section: _Section) -> AsyncIterator[str]:
+    session = section.node.session
+    file = SessionFile(
+        entries=session_yaml.entries_of(await store.views.entries(session)),
+        session_id=session.id,
+        title=session.label,
+        created_at=session.created_at,
+        updated_at=session.updated_at,
+        workflow_mode=session.workflow_mode,
+    )
+    document = await asyncio.to_thread(session_yaml.write, file)
+    yield f"---\n{document}" if section.among else document
+
+
+async def _openai(store: Store, section: _Section) -> AsyncIterator[str]:
+    session = section.node.session
+    messages = (await store.views.surface(session)).openai_text()
+    if not section.among:
+        yield messages
+        return
+    told = {"sessionId": session.id, "label": session.label, "parentId": section.node.parent_id}
+    yield orjson.dumps(told | {"messages": orjson.Fragment(messages)}).decode() + "\n"
+
+
+async def _jsonl(store: Store, section: _Section) -> AsyncIterator[str]:
+    session = section.node.session
+    slots = (await store.sessions.slots(session.space, [session.id])).get(session.id)
+    yield jsonl.header_line(_header(section, slots)) + "\n"
+    async for event in _events(store, session, section.first_seq):
+        yield jsonl.event_line(event) + "\n"
+
+
+_WRITERS: dict[ExportFormat, Callable[[Store, _Section], AsyncIterator[str]]] = {
+    ExportFormat.YAML: _yaml,
+    ExportFormat.JSONL: _jsonl,
+    ExportFormat.OPENAI: _openai,
+}
+
+
+def _sections(nodes: Sequence[TopologyNode], tree: bool) -> list[_Section]:
     """The sessions in such an order that parents and sources come before what names them.
 
     Where a move has put a source below its own fork there is no such order: that fork is written whole.
@@ -63,7 +129,7 @@ def _sections(nodes: Sequence[TopologyNode]) -> list[_Section]:
             del waiting[node.id]
             source = by_id.get(node.document.source_session_id or "") if sourced else None
             shared = node.session.own_start if source is not None and _shares(node, source) else 0
-            sections.append(_Section(node, shared, sourced))
+            sections.append(_Section(node, shared, sourced, among=tree))
     return sections
 
 
@@ -108,8 +174,7 @@ async def _events(store: Store, session: SessionMeta, seq: int) -> AsyncIterator
             yield event
             seq += 1
         if not page.events or page.events[-1].seq >= seq:
-            if await store.sessions.get(session.space, session.id) is None:
-                raise errors.NotFound(f"session {session.id} was deleted while it was exported")
+            await _check_there(store, session)
             raise errors.SapwoodError(
                 f"the log of session {session.id} lacks the event {seq}: the store is damaged, run `sapwood check`"
             )

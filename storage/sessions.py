@@ -8,7 +8,7 @@ from typing import Any
 from storage import errors, log, reading, slots, text
 from storage.cursor import Cursor, binding, decode, encode
 from storage.database import Queries, Transaction
-from storage.events import Event, Instant, JsonText
+from storage.events import Event, Instant, JsonText, Surfacing
 from storage.log import Appended
 from storage.reading import EventPage
 from storage.scope import Scope
@@ -223,6 +223,9 @@ class SessionStorage:
             except errors.SapwoodError as error:
                 return error
 
+        # What replaces nodes is held against the surface first, and could be overtaken by what follows.
+        if any(isinstance(draft, Surfacing) and draft.replaces for wanted in appends for draft in wanted.drafts):
+            return [await attempt(wanted) for wanted in appends]
         return await asyncio.gather(*map(attempt, appends))
 
     async def update(self, space: str, id: str, changes: dict[str, Any]) -> SessionMeta:

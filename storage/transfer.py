@@ -1,28 +1,16 @@
 """A session as a document, out and in: its texts and cards, its whole log, or the messages of its surface."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from enum import StrEnum
 
 from storage import errors, formats, text
-from storage.exporting import export_lines
+from storage.exporting import ExportFormat, export
 from storage.formats import jsonl, openai, session_yaml
-from storage.formats.session_yaml import SessionFile
 from storage.importing import Imported, import_reading
-from storage.session import SessionMeta
 from storage.sessions import check_label
 from storage.store import Store
 
 NAME = "document"
-
-
-class ExportFormat(StrEnum):
-    """How a document is written."""
-
-    YAML = "YAML"
-    JSONL = "JSONL"
-    OPENAI = "OPENAI"
 
 
 _FORMATS = {
@@ -34,57 +22,10 @@ _FORMATS = {
 
 async def export_document(store: Store, space: str, id: str, format: ExportFormat) -> str | None:
     """The session as text, None when it is unknown. As OPENAI: the surface, a JSON list ready to send."""
-    meta = await store.sessions.get(space, id)
-    if meta is None:
+    try:
+        return "".join([piece async for piece in export(store, space, id, format)])
+    except errors.NotFound:
         return None
-    match format:
-        case ExportFormat.YAML:
-            return await _yaml(store, meta)
-        case ExportFormat.JSONL:
-            return "".join([line + "\n" async for line in export_lines(store, space, id)])
-        case ExportFormat.OPENAI:
-            return (await store.views.surface(meta)).openai_text()
-
-
-async def export_texts(
-    store: Store, space: str, id: str, format: ExportFormat, *, tree: bool = False
-) -> AsyncIterator[str]:
-    """The session as a document in pieces; with `tree` it and all its descendants, each parent before its children.
-
-    Of a tree, YAML is a stream of documents, and OPENAI a line for each session: an object with `sessionId`, `label`
-    and `messages`. Raises NotFound, also for what is deleted on the way.
-    """
-    if format is ExportFormat.JSONL:
-        async for line in export_lines(store, space, id, tree=tree):
-            yield line + "\n"
-        return
-    forest = await store.tree.forest(space, id) if tree else None
-    for node in forest.nodes if forest is not None else []:
-        document = await export_document(store, space, node.id, format)
-        if document is None:
-            raise errors.NotFound(f"session {node.id} was deleted while it was exported")
-        if format is ExportFormat.YAML:
-            yield f"---\n{document}"
-        else:
-            facts = text.to_json({"sessionId": node.id, "label": node.session.label}, "session")
-            yield f'{facts[:-1]},"messages":{document}}}\n'
-    if forest is None:
-        document = None if tree else await export_document(store, space, id, format)
-        if document is None:
-            raise errors.NotFound(f"no session {id!r} in space {space!r}")
-        yield document if document.endswith("\n") else document + "\n"
-
-
-async def _yaml(store: Store, meta: SessionMeta) -> str:
-    file = SessionFile(
-        entries=session_yaml.entries_of(await store.views.entries(meta)),
-        session_id=meta.id,
-        title=meta.label,
-        created_at=meta.created_at,
-        updated_at=meta.updated_at,
-        workflow_mode=meta.workflow_mode,
-    )
-    return await asyncio.to_thread(session_yaml.write, file)
 
 
 async def import_document(

@@ -1,11 +1,10 @@
-"""`sapwood export`: a session, or a tree of them, as JSON lines, YAML or messages."""
+"""`sapwood export`: a session, or a tree of them, as text."""
 
 import asyncio
 import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -14,46 +13,39 @@ import typer
 from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Space, settings_of
 from server.commands.terminal import opened, progress
 from server.settings import Settings
-from storage import errors
-
-
-class Format(StrEnum):
-    """What `export` writes."""
-
-    JSONL = "jsonl"
-    YAML = "yaml"
-    OPENAI = "openai"
+from storage import errors, exporting
+from storage.exporting import ExportFormat
 
 
 def export(
     id: Annotated[str, typer.Argument(metavar="ID", help="The session to write.")],
     format: Annotated[
-        Format, typer.Option(help="Whole logs, texts and cards, or the messages of the surface.")
-    ] = Format.JSONL,
+        ExportFormat,
+        typer.Option(help="Whole logs (jsonl), texts and cards (yaml), or the messages that models get (openai)."),
+    ] = ExportFormat.JSONL,
     tree: Annotated[bool, typer.Option("--tree", help="All its descendants too.")] = False,
     output: Annotated[Path | None, typer.Option(help="The file to write, in place of standard output.")] = None,
     space: Space = "default",
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Writes a session: its whole log as JSON lines, its texts and cards as YAML, or its messages as OpenAI has them.
-
-    `sapwood import` reads all three; only JSON lines keep everything.
-    """
+    """Writes a session as text that `sapwood import` reads. Only jsonl keeps everything."""
     settings = settings_of(database_url=database_url, data_dir=data_dir)
     asyncio.run(_export(settings, space, id, format, tree, output))
 
 
-async def _export(settings: Settings, space: str, id: str, format: Format, tree: bool, output: Path | None) -> None:
-    from storage.transfer import ExportFormat, export_texts
-
+async def _export(
+    settings: Settings, space: str, id: str, format: ExportFormat, tree: bool, output: Path | None
+) -> None:
     async with opened(settings, existing=True) as store:
         if await store.sessions.get(space, id) is None:
             raise errors.NotFound(f"no session {id!r} in space {space!r} of {store.database.name}")
         with _target(output) as target, progress(f"Exporting {id}", None) as advance:
-            async for text in export_texts(store, space, id, ExportFormat[format.name], tree=tree):
-                target.write(text.encode())
+            async for piece in exporting.export(store, space, id, format, tree=tree):
+                target.write(piece.encode())
                 advance(1)
+            if not piece.endswith("\n"):
+                target.write(b"\n")
 
 
 @contextlib.contextmanager

@@ -56,7 +56,8 @@ _BY_NAME: Mapping[str, ModuleType] = {
 FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
 HEAD = 20
-"""Records at a document's start by which its format is told."""
+"""Records at a document's start by which its format is told, or fewer that are long texts."""
+HEAD_CHARACTERS = 1024 * 1024
 
 
 class Feed:
@@ -98,7 +99,13 @@ class Feed:
 
 def head_of(found: Iterator[Record | Broken]) -> tuple[list[Record | Broken], Iterator[Record | Broken]]:
     """The first records of a document, and all of them."""
-    head = list(itertools.islice(found, HEAD))
+    head: list[Record | Broken] = []
+    size = 0
+    for record in itertools.islice(found, HEAD):
+        head.append(record)
+        size += len(record.value.content) if isinstance(record, Record) and isinstance(record.value, Unparsed) else 0
+        if size > HEAD_CHARACTERS:
+            break
     return head, itertools.chain(head, found)
 
 

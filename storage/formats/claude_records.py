@@ -35,6 +35,7 @@ _ENVELOPE = {"type", "timestamp", "forkedFrom", *_TREE, *FACTS}
 _USER = _ENVELOPE | {"message", "toolUseResult", "isCompactSummary", "isVisibleInTranscriptOnly", "isMeta"}
 _ASSISTANT = _ENVELOPE | {"message", "requestId", "isApiErrorMessage", "error"}
 _MESSAGE = {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
+_OUTPUT: tuple[str, ...] = ("model", "id", "stop_reason", "stop_sequence", "usage")
 _TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), "summary": ("summary", 1)}
 _TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _WRAPPED = re.compile(r"\s*<(?:command-(?:name|message|args)|local-command-\w+|bash-(?:input|stdout|stderr))>")
@@ -145,9 +146,7 @@ def _assistant(fields: dict[str, Any], place: str, losses: Losses) -> Content:
     parts = _parts(message.get("content"), f"{place}: message.content")
     losses.fields("assistant record", fields, _ASSISTANT)
     losses.fields("assistant message", message, _MESSAGE)
-    output: dict[str, Any] = {
-        name: message[name] for name in ("model", "id", "stop_reason", "stop_sequence", "usage") if name in message
-    }
+    output = {name: message[name] for name in _OUTPUT if name in message}
     if "requestId" in fields:
         output["requestId"] = fields["requestId"]
     failed = fields.get("isApiErrorMessage") is True

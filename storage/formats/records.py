@@ -1,4 +1,5 @@
-"""Documents into records: JSON lines, the items of a JSON list, or one document; each with its place for messages.
+"""Documents into records: JSON lines, the items of a JSON list, one document or a stream of YAML documents; each with
+its place for messages.
 
 A document is read as a stream: what is in memory at a time is one line, one item, or a document that is a single
 object. The lists named in `PARTS` are taken out of such an object item by item too. A value comes out the same in
@@ -17,6 +18,7 @@ import orjson
 from pydantic import ValidationError
 
 from storage import errors, text
+from storage.formats import yaml_stream
 from storage.formats.splitting import CHUNK, Scanner, Torn, joined
 
 PARTS = frozenset({"samples"})
@@ -27,6 +29,8 @@ WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
 MARK = b"\xef\xbb\xbf"
 """The byte order mark."""
+_LONG_RUN = b"0" * 19
+_DIGITS_AS_0 = bytes(ord("0") if chr(byte).isascii() and chr(byte).isdigit() else ord(" ") for byte in range(256))
 _HUGE_INTEGER = re.compile(rb"[0-9]{20}|-[0-9]{19}")
 
 
@@ -55,7 +59,8 @@ class Broken(NamedTuple):
 
 
 class Unparsed(NamedTuple):
-    """The value of a document that is not JSON: its text, and why it is none."""
+    """The value of a document that is not JSON, or of one of those that a YAML stream holds: its text, and why it is
+    no JSON."""
 
     content: str
     why: str
@@ -110,13 +115,18 @@ def is_line(first: Record | Broken) -> bool:
     return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
 
 
+def _has_huge_integer(content: bytes) -> bool:
+    # The pattern alone would take longer than all of decoding.
+    return _LONG_RUN in content.translate(_DIGITS_AS_0) and _HUGE_INTEGER.search(content) is not None
+
+
 def decode(source: bytes | str, place: str) -> object:
     """The value of JSON text. Raises BadInput, naming the place, for anything else; NaN is not JSON.
 
     Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
     content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
-    if not _HUGE_INTEGER.search(content):  # which orjson would round
+    if not _has_huge_integer(content):  # which orjson would round
         try:
             return orjson.loads(content)
         except orjson.JSONDecodeError:  # what follows says why, and takes lone surrogates
@@ -207,7 +217,7 @@ def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Rec
     if opening == b"[" or (opening == b"{" and (len(content) > WHOLE_BYTES or has_part)):
         yield from _split(name, content, stream)
     else:
-        yield _unparsed(name, content + _taken(stream, MAX_RECORD_BYTES + 1 - len(content)), why.why)
+        yield from _texts(name, joined(content, stream), first.number, why.why)
 
 
 def _is_lines(name: str, first: Line, content: bytes) -> bool:
@@ -216,13 +226,16 @@ def _is_lines(name: str, first: Line, content: bytes) -> bool:
     return second is not None and _opening(second.content) == b"{" and isinstance(line(name, second), Record)
 
 
-def _unparsed(name: str, content: bytes, why: str) -> Record | Broken:
-    if len(content) > MAX_RECORD_BYTES:
-        return Broken(name, why)
-    try:
-        return Record(name, Unparsed(content.decode(), why))
-    except UnicodeDecodeError:
-        return Record(name, Unparsed(content.decode("utf-8", "replace"), why), repaired=True)
+def _texts(name: str, stream: BinaryIO, first: int, why: str) -> Iterator[Record | Broken]:
+    for index, (number, content) in enumerate(yaml_stream.documents(stream, MAX_RECORD_BYTES, first)):
+        place = f"{name} document at line {number}" if index else name
+        if content is None:
+            yield Broken(place, f"{why}; as YAML it is {_too_long()}")
+            continue
+        try:
+            yield Record(place, Unparsed(content.decode(), why))
+        except UnicodeDecodeError:
+            yield Record(place, Unparsed(content.decode("utf-8", "replace"), why), repaired=True)
 
 
 def _document(name: str, record: Record) -> Iterator[Record]:

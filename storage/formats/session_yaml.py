@@ -1,30 +1,29 @@
-"""A session as a YAML file of texts and cards, out and in, lossless for both; several are a stream of documents.
+"""A session as a YAML file of texts and cards, out and in, lossless for both.
 
 `sessionId`, `title`, `createdAt`, `updatedAt`, `workflowMode`, `entries`; an entry is
 `{kind: Text, role: User|Assistant|System, content}` or `{kind: Special, type, payload}`, the payload being text that
-holds YAML. JSON of the same shape is read too.
+holds YAML. Several sessions are a stream of such documents. JSON of the same shape is read too.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from storage import errors, text
 from storage.cards import payload as notation
 from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
 from storage.formats import records
-from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Step, legal_id
-from storage.formats.records import Record, Unparsed
+from storage.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
+from storage.formats.naming import OwnIds
+from storage.formats.records import Record, Unparsed, most
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry
 from storage.views.message import Role
 
 FORMAT = "session-yaml"
 # A field of the outermost mapping: at the start of a line in YAML, first or after others in JSON that begins like that.
 _ENTRIES = re.compile(r"""(?m)^(?:entries|"entries"|'entries')\s*:|\A\ufeff?\s*\{[^\[{]*"entries"\s*:""")
-_MARKS = re.compile(r"(?m)^---[ \t]*\r?$")
 _FIELDS = ("sessionId", "title", "createdAt", "updatedAt", "workflowMode", "entries")
 
 
@@ -85,11 +84,15 @@ def entries_of(entries: Iterable[Entry]) -> tuple[Text | Special, ...]:
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether a document is such a file: a mapping, in YAML or JSON, that has `entries` among its fields."""
-    match values:
-        case [Unparsed(content=content)]:
+    """Whether the first documents are such files: mappings, in YAML or JSON, that have `entries` among their fields."""
+    return most(values, _is_file)
+
+
+def _is_file(value: object) -> bool:
+    match value:
+        case Unparsed(content=content):
             return bool(_ENTRIES.search(content))
-        case [{"entries": entries, **others}]:
+        case {"entries": entries, **others}:
             kinds = (
                 [entry.get("kind") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
             )
@@ -119,7 +122,7 @@ def parse(source: str) -> SessionFile:
 
 
 def reader(name: str, losses: Losses) -> Reader:
-    """Reads a file, or a stream of several: one event for each text and card. Times are told, but not taken over.
+    """Reads a session of each record: one event for each text and card. Times are told, but not taken over.
 
     Raises BadInput, with the record's place, the place in it and the rule, for what is no such file.
     """
@@ -129,35 +132,31 @@ def reader(name: str, losses: Losses) -> Reader:
 class _Reader:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
-        self._keys: set[str] = set()
+        self._sessions = 0
+        self._ids = OwnIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        value = record.value
-        if not isinstance(value, Unparsed):
-            return self._session(record.place, lambda: _mapping(value))
-        documents = [part for part in _MARKS.split(value.content) if part.strip()] or [value.content]
-        places = [record.place] if len(documents) == 1 else [f"{record.place} [{n}]" for n in range(len(documents))]
-        steps: list[Step] = []
-        for place, document in zip(places, documents, strict=True):
-            steps += self._session(place, partial(_document, document))
-        return steps
-
-    def _session(self, place: str, fields: Callable[[], dict[str, Any]]) -> Sequence[Step]:
         losses = Losses()
         try:
-            file = _file(fields(), losses)
+            value = record.value
+            fields = _document(value.content) if isinstance(value, Unparsed) else _mapping(value)
+            file = _file(fields, losses)
         except errors.BadInput as error:
-            raise errors.BadInput(f"{place}: {error.message}") from error
-        id = legal_id(file.session_id)
-        if file.session_id is not None and id is None:
+            raise errors.BadInput(f"{record.place}: {error.message}") from error
+        if file.session_id is not None and legal_id(file.session_id) is None:
             losses.add("session", "lost its id, which no session can have here")
+        id = self._ids.take(file.session_id, losses)
+        self._sessions += 1
         self._losses.include(losses)
-        key = file.session_id or "session"
-        if key in self._keys:
-            key = f"{key} ({len(self._keys) + 1})"
-        self._keys.add(key)
-        session = ForeignSession(key=key, label=file.title, id=id, workflow_mode=file.workflow_mode)
-        return [session, *(Logged(session.key, _event(entry)) for entry in file.entries)]
+        return [
+            ForeignSession(
+                key=id or f"#{self._sessions}",
+                label=file.title,
+                events=[_event(entry) for entry in file.entries],
+                id=id,
+                workflow_mode=file.workflow_mode,
+            )
+        ]
 
     def end(self) -> Sequence[Step]:
         return ()

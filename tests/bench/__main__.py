@@ -6,7 +6,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import append_rates, conversations, digests, logs, query_counts, run_pages, small_queries, surfaces
+from tests.bench import (
+    append_rates,
+    conversations,
+    digests,
+    imports,
+    logs,
+    query_counts,
+    run_pages,
+    small_queries,
+    surfaces,
+)
 from tests.bench.places import Place
 from tests.conftest import MongoServer
 
@@ -19,6 +29,7 @@ MEASURES = (
     surfaces.measure,
     conversations.measure,
     run_pages.measure,
+    imports.measure,
 )
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from storage.events import ToolResult
+from storage.exporting import ExportFormat
 from storage.formats import Reading
 from storage.importing import import_reading
 from storage.store import Store
-from storage.transfer import ExportFormat, export_document, import_document
+from storage.transfer import export_document, import_document
 from storage.views.records import records
 from storage.views.surface_node import UNKNOWN_OUTCOME
 from tests.formats.logs import DATA, DEEPSEEK, TAU_BENCH, read_log

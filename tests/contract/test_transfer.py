@@ -23,10 +23,11 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
+from storage.exporting import ExportFormat
 from storage.importing import Imported
 from storage.session import SessionConfig, SessionStatus, SlotName
 from storage.store import Store
-from storage.transfer import ExportFormat, export_document, import_document
+from storage.transfer import export_document, import_document
 from tests.conftest import OpenStore
 from tests.views.admitted_logs import ADMITTED
 from tests.views.surface_logs import assistant, call, chunk, hide, result, shown, system, user

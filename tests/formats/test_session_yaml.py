@@ -1,5 +1,6 @@
 """YAML files of sessions: texts and cards come back as they were; what is no such file is refused with its place."""
 
+import io
 import json
 from typing import Any
 
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import AssistantMessage, CardEvent, SystemMessage, UserMessage
-from storage.formats import Reading
+from storage.formats import HEAD_CHARACTERS, Reading, feed, head_of, records
 from storage.formats import read as read_any
+from storage.formats.records import Record, Unparsed
 from storage.formats.session_yaml import FORMAT, SessionFile, Speaker, Special, Text, entries_of, parse, write
 from storage.views.conversation import conversation
 
@@ -88,6 +90,57 @@ def test_any_texts_and_cards_come_back(file: SessionFile) -> None:
     written = write(file)
     assert parse(written) == file
     assert parse(json.dumps(yaml.safe_load(written))) == file
+
+
+@given(st.lists(FILES, min_size=1, max_size=4), st.sampled_from(["---\n", "--- # next\n", "...\n---\n", "\n---\r\n"]))
+def test_a_stream_of_files_comes_back_as_that_many_sessions(files: list[SessionFile], marker: str) -> None:
+    found = read("x", "".join(marker + write(file) for file in files)).sessions
+    assert [(session.label, session.workflow_mode) for session in found] == [
+        (file.title, file.workflow_mode) for file in files
+    ]
+    for session, file in zip(found, files, strict=True):
+        assert list(session.events) == list(read("x", write(file)).sessions[0].events)
+
+
+def test_an_id_that_comes_twice_in_a_stream_is_that_of_the_first() -> None:
+    reading = read("x", f"{EXAMPLE}---\nentries: []\n---\n{EXAMPLE}")
+    assert [(session.key, session.id) for session in reading.sessions] == [
+        ("bed-3", "bed-3"),
+        ("#2", None),
+        ("#3", None),
+    ]
+    assert reading.warnings == ["1 session lost its id, as an earlier one has the same"]
+
+
+@pytest.mark.parametrize("stream", [f"---\n{EXAMPLE}---\n{EXAMPLE}", f"{EXAMPLE}...\n---\n{EXAMPLE}"])
+def test_a_stream_is_recognised(stream: str) -> None:
+    reading = read_any("x", stream)
+    assert (reading.format, len(reading.sessions)) == (FORMAT, 2)
+
+
+def test_a_stream_is_told_by_as_much_of_it_as_fits_the_memory() -> None:
+    def of(size: int) -> list[str]:
+        text = "---\n" + write(SessionFile((Text(Speaker.USER, "x" * size),)))
+        head, found = head_of(iter([Record("x", Unparsed(text, ""))] * 30))
+        assert len(list(found)) == 30
+        return [record.place for record in head]
+
+    assert [len(of(size)) for size in (10, HEAD_CHARACTERS // 3, HEAD_CHARACTERS)] == [20, 3, 1]
+
+
+def test_a_broken_document_of_a_stream_is_refused_with_its_line() -> None:
+    with pytest.raises(errors.BadInput, match=r"^x document at line 4: entries\[0\]: must be an object"):
+        read("x", "---\nentries: []\n\n---\nentries: [5]\n")
+
+
+def test_a_broken_document_of_a_stream_costs_only_itself() -> None:
+    found = list(records.records("x", io.BytesIO(f"{EXAMPLE}---\nentries: [\n---\n{EXAMPLE}".encode())))
+    source = feed("x", found, lenient=True)
+    assert len([step for record in found for step in source.add(record)]) == 2
+    assert source.losses.kinds()["record left out"] == 1
+    assert source.losses.first_broken.startswith(
+        "x document at line 22: not YAML or JSON that is allowed: line 3 column 1"
+    )
 
 
 def test_a_file_becomes_one_event_for_each_entry() -> None:

@@ -101,6 +101,7 @@ def test_import_under_a_parent(tmp_path: Path) -> None:
         ["import", "x", "--format", "word"],
         ["import", "x", "--space", "a/b"],
         ["export"],
+        ["export", "x", "--format", "word"],
         ["serve", "--port", "70000"],
         ["serve", "--port", "word"],
         ["serve", "--workers", "0"],

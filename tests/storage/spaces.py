@@ -8,7 +8,7 @@ from typing import Any
 from server.opening import scratch_store
 from storage import checking, formats
 from storage.events import Event
-from storage.exporting import export_lines
+from storage.exporting import ExportFormat, export
 from storage.formats import Reading
 from storage.importing import Imported, Target, import_reading
 from storage.importing.rehearsal import Rehearsal
@@ -26,10 +26,12 @@ async def load(store: Store, reading: Reading, space: str = SPACE, parent_id: st
     return await import_reading(store, space, reading, parent_id=parent_id)
 
 
-async def exported(store: Store, id: str, space: str = SPACE, *, tree: bool = True) -> str:
-    lines = [line async for line in export_lines(store, space, id, tree=tree)]
-    assert all("\n" not in line for line in lines)
-    return "\n".join(lines)
+async def exported(
+    store: Store, id: str, space: str = SPACE, format: ExportFormat = ExportFormat.JSONL, *, tree: bool = True
+) -> str:
+    pieces = [piece async for piece in export(store, space, id, format, tree=tree)]
+    assert format is not ExportFormat.JSONL or all(piece.find("\n") == len(piece) - 1 for piece in pieces)
+    return "".join(pieces)
 
 
 def read_lines(content: str) -> Reading:

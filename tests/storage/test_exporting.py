@@ -1,11 +1,15 @@
-"""What is exported and imported again is the same: events, slots, config, labels, places and references."""
+"""What is exported and imported again is the same: of lines all that a session has, of other formats the texts."""
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
+import yaml
 
 from storage import errors
-from storage.events import AssistantMessage, StepStart, TurnStart, UserMessage
+from storage.events import AssistantMessage, CardEvent, StepStart, TurnStart, UserMessage
+from storage.exporting import ExportFormat, export
 from storage.lifecycle import Fork, NewSession
 from storage.session import SessionConfig, SessionStatus, SlotName
 from storage.slots import SlotWrite
@@ -14,6 +18,7 @@ from tests.formats.logs import DEEPSEEK, OASST, TAU_BENCH
 from tests.storage.spaces import SPACE, assert_whole, bring, contents, exported, load, nodes_of, read_lines
 
 AGAIN = "again"
+YAML, JSONL, OPENAI = ExportFormat.YAML, ExportFormat.JSONL, ExportFormat.OPENAI
 
 
 async def again(store: Store) -> None:
@@ -124,8 +129,9 @@ async def test_events_of_a_deleted_source_are_not_taken_from_a_new_session_of_it
 async def test_an_unknown_session_is_refused(store: Store) -> None:
     await store.tree.create("other", NewSession(id="a"))
     for tree in (False, True):
-        with pytest.raises(errors.NotFound, match="no session 'a' in space 'space'"):
-            await exported(store, "a", tree=tree)
+        for format in ExportFormat:
+            with pytest.raises(errors.NotFound, match="no session 'a' in space 'space'"):
+                await exported(store, "a", format=format, tree=tree)
 
 
 async def test_a_reference_out_of_the_file_is_left_behind_with_a_warning(store: Store) -> None:
@@ -135,3 +141,100 @@ async def test_a_reference_out_of_the_file_is_left_behind_with_a_warning(store: 
     reading = read_lines(await exported(store, "a"))
     assert (await load(store, reading, AGAIN)).warnings == ["1 reference lost its end, which is not in the file"]
     assert (await contents(store, AGAIN))["a"]["node"] == (None, None, None, ())
+
+
+async def family(store: Store) -> None:
+    """A tree of four: a session, an empty child, a fork of it below that, and one that is the same as the fork."""
+    await store.tree.create(SPACE, NewSession(id="a", label="--- a\n---"))
+    said = [UserMessage(content="hello\n---\n...\nthere\n"), AssistantMessage(content="--- \u2028\0\ufffd\ufeff x")]
+    await store.sessions.append(SPACE, "a", [*said, CardEvent(card_type="Table", payload="type: Table\n---\nx: 1\n")])
+    await store.tree.create(SPACE, NewSession(id="b", parent_id="a"))
+    await store.tree.fork(SPACE, Fork("a", at_seq=1, id="c", parent_id="b"))
+    await store.sessions.append(SPACE, "c", [AssistantMessage(content="own")])
+    await store.tree.fork(SPACE, Fork("c", id="d"))
+
+
+async def documents(store: Store, format: ExportFormat, ids: Iterable[str], space: str = SPACE) -> list[Any]:
+    """The texts and cards, or the messages, of each session as it is written alone."""
+    texts = [await exported(store, id, space, format, tree=False) for id in ids]
+    return [yaml.safe_load(text)["entries"] if format is YAML else json.loads(text) for text in texts]
+
+
+@pytest.mark.parametrize("format", [YAML, OPENAI])
+async def test_a_tree_comes_back_with_as_many_sessions_and_the_same_texts(store: Store, format: ExportFormat) -> None:
+    await family(store)
+    stream = await exported(store, "a", format=format)
+    done = await bring(store, "tree", stream.encode(), space=AGAIN)
+    assert (done.sessions, done.forks, done.warnings) == (4, 0, [])
+    before = await documents(store, format, ["a", "b", "c", "d"])
+    assert await documents(store, format, done.ids.values(), AGAIN) == before
+    repeated = await bring(store, "tree", stream.encode(), space=AGAIN)
+    assert (repeated.sessions, repeated.known, repeated.events) == (0, 4, 0)
+    await assert_whole(store)
+
+
+@pytest.mark.parametrize("format", [YAML, OPENAI])
+async def test_real_logs_come_back_with_the_same_texts(store: Store, format: ExportFormat) -> None:
+    for name in DEEPSEEK:
+        await bring(store, name)
+    nodes = await nodes_of(store)
+    roots = [node.id for node in nodes if node.parent_id is None]
+    streams = [await exported(store, root, format=format) for root in roots]
+    done = await bring(store, "trees", "".join(streams).encode(), space=AGAIN)
+    assert done.sessions == len(nodes)
+    before = await documents(store, format, [node.id for node in nodes])
+    after = await documents(store, format, done.ids.values(), AGAIN)
+    assert sorted(before, key=str) == sorted(after, key=str)
+
+
+async def test_each_session_of_a_tree_is_a_document_of_a_stream(store: Store) -> None:
+    await family(store)
+    stream = await exported(store, "a", format=YAML)
+    assert [read["sessionId"] for read in yaml.safe_load_all(stream)] == ["a", "b", "c", "d"]
+    assert stream.startswith("---\n")
+    alone = await exported(store, "a", format=YAML, tree=False)
+    assert stream.startswith(f"---\n{alone}---\n")
+
+
+async def test_each_session_of_a_tree_is_a_line_with_its_messages(store: Store) -> None:
+    await family(store)
+    lines = [json.loads(line) for line in (await exported(store, "a", format=OPENAI)).split("\n")[:-1]]
+    assert [(line["sessionId"], line["parentId"]) for line in lines] == [
+        ("a", None),
+        ("b", "a"),
+        ("c", "b"),
+        ("d", "c"),
+    ]
+    assert lines[0]["label"] == "--- a\n---"
+    assert [line["messages"] for line in lines] == await documents(store, OPENAI, ["a", "b", "c", "d"])
+
+
+@pytest.mark.parametrize("format", ExportFormat)
+async def test_each_session_is_written_before_the_next_one_is_read(store: Store, format: ExportFormat) -> None:
+    """So one that is deleted meanwhile is missed when its turn comes, and none before."""
+    for id, parent in (("a", None), ("b", "a")):
+        await store.tree.create(SPACE, NewSession(id=id, parent_id=parent))
+        await store.sessions.append(SPACE, id, [UserMessage(content=f"text of {id}")])
+    written = ""
+    with pytest.raises(errors.NotFound, match="session b was deleted while it was exported"):
+        async for piece in export(store, SPACE, "a", format, tree=True):
+            written += piece
+            if "text of a" in written and await store.sessions.get(SPACE, "b") is not None:
+                await store.tree.delete(SPACE, "b")
+    assert "text of b" not in written
+
+
+@pytest.mark.parametrize("format", ExportFormat)
+async def test_a_session_that_took_the_place_of_a_deleted_one_is_not_written(
+    store: Store, format: ExportFormat
+) -> None:
+    for id, parent in (("a", None), ("b", "a")):
+        await store.tree.create(SPACE, NewSession(id=id, parent_id=parent))
+        await store.sessions.append(SPACE, id, [UserMessage(content="old")])
+    pieces = export(store, SPACE, "a", format, tree=True)
+    await anext(pieces)
+    await store.tree.delete(SPACE, "b")
+    await store.tree.create(SPACE, NewSession(id="b", parent_id="a"))
+    await store.sessions.append(SPACE, "b", [UserMessage(content="new")])
+    with pytest.raises(errors.NotFound, match="session b was deleted"):
+        assert "new" not in "".join([piece async for piece in pieces])
