@@ -11,8 +11,6 @@ from storage.sqlite.database import FILE
 from tests.formats.logs import DATA, DEEPSEEK, OASST, TAU_BENCH
 from tests.server.commands import SAMPLES, run, where
 
-TEXT = '[{"role": "user", "content": "hello"}]'
-
 
 def test_import_counts_what_it_made(place: Path | str) -> None:
     logs = [DATA / name for name in (*DEEPSEEK, TAU_BENCH, OASST)]
@@ -32,47 +30,6 @@ def test_import_counts_what_it_made(place: Path | str) -> None:
     assert checked.stdout.endswith(": no problems\n")
 
 
-def test_import_tells_machines(tmp_path: Path) -> None:
-    (tmp_path / "chat.json").write_text(TEXT)
-    done = run("import", "chat.json", "none.json", "--json", cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr == "sapwood: none.json: can't be read: No such file or directory\n"
-    found = json.loads(done.stdout)
-    [imported] = found["imported"]
-    assert len(imported.pop("ids")) == 1
-    assert imported == {
-        "format": "openai",
-        "files": ["chat.json"],
-        "sessions": 1,
-        "forks": 0,
-        "otherNodes": 0,
-        "known": 0,
-        "events": 2,
-        "warnings": [],
-        "warningKinds": {},
-    }
-    assert found["failed"] == [{"files": ["none.json"], "message": "can't be read: No such file or directory"}]
-
-
-def test_import_goes_on_after_a_file_that_fails(tmp_path: Path) -> None:
-    bad = {
-        "empty": b"",
-        "words": b"hello\n",
-    }
-    for name, content in bad.items():
-        (tmp_path / name).write_bytes(content)
-    (tmp_path / "good").write_text(TEXT)
-    done = run("import", *bad, "good", "none", cwd=tmp_path)
-    assert done.returncode == 1
-    assert [line.split(": ")[:2] for line in done.stderr.splitlines()] == [
-        ["sapwood", "empty"],
-        ["sapwood", "words"],
-        ["sapwood", "none"],
-    ]
-    assert "openai" in done.stdout
-    assert run("check", cwd=tmp_path).stdout.startswith("1 sessions in ")
-
-
 def test_import_of_the_same_file_again_adds_nothing(tmp_path: Path) -> None:
     [sample] = [path for path in SAMPLES if path.name == "greenhouse.jsonl"]
     assert run("import", sample, cwd=tmp_path).returncode == 0
@@ -81,17 +38,6 @@ def test_import_of_the_same_file_again_adds_nothing(tmp_path: Path) -> None:
     other = run("import", sample, "--space", "other", cwd=tmp_path)
     assert other.returncode == 0
     assert run("check", cwd=tmp_path).stdout.startswith("8 sessions in ")
-
-
-def test_import_under_a_parent(tmp_path: Path) -> None:
-    (tmp_path / "chat.json").write_text(TEXT)
-    top = json.loads(run("import", "chat.json", "--json", cwd=tmp_path).stdout)["imported"][0]["ids"][0]
-    assert run("import", "chat.json", "--parent", top, cwd=tmp_path).returncode == 0
-    header, *_ = run("export", top, "--tree", cwd=tmp_path).stdout.splitlines()
-    assert json.loads(header)["id"] == top
-    refused = run("import", "chat.json", "--parent", "none", cwd=tmp_path)
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("sapwood: --parent: no session 'none' in space 'default' of SQLite file ")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from storage.formats import FORMATS
+from storage.sqlite.database import open_file
+from storage.store import Store
 from tests.formats.logs import DATA
 from tests.server.commands import SECONDS, run, where
 from tests.server.process import SAPWOOD
+from tests.storage.spaces import contents as contents_of
 
 HELLO = '[{"role": "user", "content": "hello"}]'
 LOGS = sorted(path for path in DATA.rglob("*") if path.suffix in (".json", ".jsonl", ".traj"))
@@ -112,8 +115,8 @@ def test_a_document_of_no_known_format_says_what_did_not_fit(tmp_path: Path) -> 
     assert (done.returncode, done.stdout) == (1, "")
     known = ", ".join(FORMATS)
     assert done.stderr == (
-        f"sapwood: log.json: not in a known format ({known}): "
-        "log.json line 1 holds an object with the fields colour, size\n"
+        f"sapwood: log.json: not in a known format ({known}): log.json line 1 holds an object "
+        "with the fields colour, size\n"
     )
 
 
@@ -191,7 +194,7 @@ def test_a_last_line_that_was_cut_comes_with_the_whole_file(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("path", STREAMED, ids=lambda path: str(path.relative_to(DATA)))
-def test_a_longer_version_of_a_log_adds_the_rest(tmp_path: Path, path: Path) -> None:
+async def test_a_longer_version_of_a_log_adds_the_rest(tmp_path: Path, path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     (tmp_path / "log").write_bytes(b"".join(lines[: len(lines) // 2 + 1]))
     first = imported("log", cwd=tmp_path)
@@ -199,19 +202,23 @@ def test_a_longer_version_of_a_log_adds_the_rest(tmp_path: Path, path: Path) -> 
     second = imported("log", cwd=tmp_path)
     once = imported("log", "--data-dir", "once", cwd=tmp_path)
     assert counts(once)[4] == counts(first)[4] + counts(second)[4]
-    for one, other in zip(lines_of(once, tmp_path / "once"), lines_of(second, tmp_path / "sapwood-data"), strict=True):
+    whole, grown = [await logs_in(tmp_path / data) for data in ("once", "sapwood-data")]
+    for one, other in zip(whole, grown, strict=True):
         assert one == other
 
 
-def lines_of(document: dict[str, Any], data: Path) -> list[dict[str, Any]]:
-    """All that is exported of the sessions, without ids that are made here and times of import."""
-    found = []
-    for id in document["imported"][0]["ids"]:
-        header, *events = map(json.loads, run("export", id, *where(data)).stdout.splitlines())
-        found.append({name: header.get(name) for name in ("label", "metadata", "firstSeq")})
-        found += [{name: value for name, value in event.items() if name != "timestamp"} for event in events]
-    assert len(found) > 1
-    return found
+async def logs_in(data: Path) -> list[dict[str, Any]]:
+    """Each session and each event of a store, without times of import and ids that tell how long a log was at first."""
+    store = Store(await open_file(data))
+    try:
+        found = []
+        for kept in (await contents_of(store, "default")).values():
+            found.append({"session": kept["session"]})
+            found += [{**event, "timestamp": None} for event in kept["events"]]
+        assert len(found) > 1
+        return found
+    finally:
+        await store.close()
 
 
 def test_a_version_that_differs_becomes_a_fork(tmp_path: Path) -> None:
