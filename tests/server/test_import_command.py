@@ -174,6 +174,7 @@ def test_a_broken_file_costs_one_line_and_exit_code_1(tmp_path: Path) -> None:
     said = [line.split(": ")[1] for line in done.stderr.splitlines()]
     assert sorted(said) == ["binary", "empty", "none"]
     assert contents("a", tmp_path) == ["one"]
+    assert run("check", cwd=tmp_path).stdout.startswith("2 sessions in ")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
