@@ -25,7 +25,7 @@ from storage.events import (
 )
 from storage.formats import times
 from storage.formats.dialogue import MAX_IDENTIFIER
-from storage.formats.foreign import Logged, Losses, Renamed, Step
+from storage.formats.foreign import HOLE, Logged, Losses, Renamed, Step
 from storage.formats.values import as_list, as_object, as_text, at
 
 _PACKED = {
@@ -40,9 +40,6 @@ _DELTAS = {
 }
 _BOUNDS = frozenset({"turn/start", "turn/end", "step/start", "step/end"})
 _SURFACING = frozenset({"user/message", "assistant/message", "tool/result"})
-
-
-_HOLE = CustomEvent(name="record/left-out", data="{}")
 
 
 class Log:
@@ -72,7 +69,7 @@ class Log:
         if record.get("time") not in (None, 0) and _time(record) is None:
             self._losses.add("record", "lost what stands for its time")
         holes, self._left_out = self._losses.left_out - self._left_out, self._losses.left_out
-        steps: list[Step] = [Logged(self._key, event, _replaced(event)) for event in (*[_HOLE] * holes, *events)]
+        steps: list[Step] = [Logged(self._key, event, _replaced(event)) for event in (*[HOLE] * holes, *events)]
         match record:
             case {"type": "session/title", "data": {"title": str(title)}} if title.strip():
                 steps.append(Renamed(self._key, text.clean(title)))

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from storage import errors, text
-from storage.events import Event, JsonText
+from storage.events import CustomEvent, Event, JsonText
 from storage.formats.records import Record
 from storage.session import SessionConfig
+
+HOLE = CustomEvent(name="record/left-out", data="{}")
+"""Stands where a record was left out of a log that names seqs, so that those named later still hold."""
 
 
 @dataclass(frozen=True, slots=True)

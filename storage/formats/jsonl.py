@@ -14,8 +14,8 @@ import orjson
 from pydantic import Field
 
 from storage import errors, events, text
-from storage.events import CustomEvent, Event, Instant, JsonText, Seq, Text
-from storage.formats.foreign import ForeignSession, Logged, Losses, Reader, Step
+from storage.events import Event, Instant, JsonText, Seq, Text
+from storage.formats.foreign import HOLE, ForeignSession, Logged, Losses, Reader, Step
 from storage.formats.records import Record
 from storage.formats.values import as_object, as_text, at
 from storage.session import SessionConfig, SessionStatus
@@ -59,8 +59,6 @@ _INSTANTS = frozenset({"timestamp", "createdAt"})
 _EVENTS: Mapping[str, type[Event]] = {
     kind.model_fields["type"].default: kind for kind in get_args(get_args(events.AnyEvent)[0])
 }
-
-_HOLE = CustomEvent(name="record/left-out", data="{}")
 
 
 def header_line(header: Header) -> str:
@@ -137,7 +135,7 @@ class _Reader:
         event = _event(fields, place, self._losses)
         self._heads[key] = seq + 1
         self._left_out = self._losses.left_out
-        return [*(Logged(key, _HOLE) for _ in range(head, seq)), Logged(key, event)]
+        return [*(Logged(key, HOLE) for _ in range(head, seq)), Logged(key, event)]
 
     def _session(self, header: Header, place: str) -> ForeignSession:
         if header.id in self._heads:
