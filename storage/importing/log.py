@@ -45,7 +45,7 @@ class ImportedLog:
 
     def add(self, logged: Logged) -> bool:
         """Takes the next event; whether enough for a commit waits."""
-        weight = fitting.weight(logged.event)
+        weight = events.weight(logged.event)
         if self._lenient and weight > fitting.SUSPICIOUS_CHARACTERS:
             cut = fitting.fitted(logged.event, MAX_EVENT_BYTES)
             if cut is not logged.event:
@@ -116,13 +116,13 @@ class ImportedLog:
     def _drop(self, count: int) -> None:
         del self.waiting[:count]
         self.position += count
-        self.weight = sum(fitting.weight(logged.event) for logged in self.waiting)
+        self.weight = sum(events.weight(logged.event) for logged in self.waiting)
 
     def _fitting_together(self) -> int:
         """How many of the events that wait go into one commit; a replacement is the first of its."""
         weight = 0
         for count, logged in enumerate(self.waiting):
-            weight += fitting.weight(logged.event)
+            weight += events.weight(logged.event)
             if count and (count == MAX_EVENTS or weight > COMMIT_WEIGHT or logged.replaces is not None):
                 return count
         return len(self.waiting)
