@@ -1,6 +1,6 @@
 """Commits as readers get them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from storage import events
 from storage.database import Commit
@@ -17,3 +17,19 @@ def read_commit(commit: Commit, types: Collection[str] | None = None, seqs: rang
             stored = {**stored, "timestamp": commit.at}
         loaded.append(events.load(stored, commit.log, commit.session, seq))
     return loaded
+
+
+def recorded(commit: Commit, admitted: Sequence[Event], types: Collection[str] | None = None) -> list[Event]:
+    """The same as `read_commit`, made of the events that the commit was built of, which is faster."""
+    return [
+        event.model_copy(
+            update={
+                "id": f"{commit.log}/{seq}",
+                "session_id": commit.session,
+                "seq": seq,
+                "timestamp": commit.at if event.timestamp is None else event.timestamp,
+            }
+        )
+        for seq, event in enumerate(admitted, commit.first)
+        if types is None or event.type in types
+    ]

@@ -265,6 +265,15 @@ def dump(event: Event) -> dict[str, Any]:
     return stored
 
 
+def weight(event: Event) -> int:
+    """Characters of an event's texts and some more, about the bytes that it takes as stored."""
+    characters = 100
+    for value in event.__dict__.values():
+        if type(value) is str:
+            characters += len(value)
+    return characters
+
+
 def load(stored: Mapping[str, Any], log: str, session_id: str, seq: int) -> Event:
     """The event of a commit at `seq` of the log."""
     return ADAPTER.validate_python({**stored, "id": f"{log}/{seq}", "session_id": session_id, "seq": seq})

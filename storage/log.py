@@ -84,8 +84,8 @@ async def append(
     check_writable(meta)
     check_head(meta, expected_head)
     surface = await (surfaces or Surfaces()).within(tx, meta) if replaces(drafts) else None
-    commit = await _admit(tx, meta, drafts, surface, key, digest)
-    await record(tx, meta, commit)
+    commit, admitted = await _admit(tx, meta, drafts, surface, key, digest)
+    await record(tx, meta, commit, admitted)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
     return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False)
 
@@ -122,7 +122,7 @@ async def _admit(
     surface: Surface | None,
     key: str | None,
     digest: str | None,
-) -> Commit:
+) -> tuple[Commit, list[Event]]:
     if not 1 <= len(drafts) <= MAX_EVENTS:
         refusal = errors.PayloadTooLarge if drafts else errors.BadInput
         raise refusal(f"events: one append takes 1 to {MAX_EVENTS} events, got {len(drafts)}")
@@ -133,7 +133,7 @@ async def _admit(
     if surface is not None:
         _check_replacements(surface.copy(), admitted)
     await check_steps(tx, meta, admission)
-    return build_commit(meta, admitted, admission, key, digest)
+    return build_commit(meta, admitted, admission, key, digest), admitted
 
 
 def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
@@ -143,10 +143,13 @@ def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
         surface.add(event)
 
 
-async def record(tx: Transaction, meta: SessionMeta, commit: Commit) -> None:
-    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before."""
+async def record(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Sequence[Event] | None = None) -> None:
+    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before.
+
+    `admitted` are its events, where they are at hand: they need not be read again then.
+    """
     await tx.insert_commit(commit)
-    await run_keeping.keep(tx, meta, commit)
+    await run_keeping.keep(tx, meta, commit, admitted)
 
 
 def build_commit(

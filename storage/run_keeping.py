@@ -1,12 +1,12 @@
 """Keeping the rows of runs: what a commit makes of them, in the commit's own transaction."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from storage import reading
 from storage.admission import turn_starts
-from storage.commits import read_commit
+from storage.commits import read_commit, recorded
 from storage.database import Commit, Queries, Transaction
-from storage.events import WIRE_TYPES, RunStatus
+from storage.events import WIRE_TYPES, Event, RunStatus
 from storage.session import SessionMeta
 from storage.views.run_rows import BEGUN_TYPES, RunRow, apply, begun, touched
 
@@ -16,16 +16,16 @@ PAGE = 100
 """Inherited events read at once: mostly the first few of a turn tell all."""
 
 
-async def keep(tx: Transaction, meta: SessionMeta, commit: Commit) -> None:
+async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Sequence[Event] | None = None) -> None:
     """Writes the rows that a commit's events change. `meta` is the session as it was before the commit.
 
-    A commit whose events belong to no turn, or are pieces of answers in a session without inherited events, reads and
-    writes nothing.
+    `admitted` are the events that the commit was built of, where they are at hand. A commit whose events belong to no
+    turn, or are pieces of answers in a session without inherited events, reads and writes nothing.
     """
     types = None if meta.own_start else WHOLE_TYPES
     if not any("turnId" in stored for stored in commit.events if types is None or stored["type"] in types):
         return
-    events = read_commit(commit, types)
+    events = read_commit(commit, types) if admitted is None else recorded(commit, admitted, types)
     turns = touched(events, meta)
     rows: dict[str, RunRow] = {}
     if turns:

@@ -37,6 +37,8 @@ class Part(NamedTuple):
 
 
 class _Kept(NamedTuple):
+    """A surface, and at most how many bytes its events take as stored."""
+
     surface: Surface
     size: int
 
@@ -111,6 +113,8 @@ class Surfaces:
 
     def _keep(self, meta: SessionMeta, made: _Kept) -> None:
         """Keeps a surface in place of a shorter one of the same log."""
+        if made.size > self._kept_bytes:  # so were the events; replacements may have left little of them
+            made = made._replace(size=made.surface.weight())
         with self._lock:
             earlier = self._kept.get(meta.log)
             if made.size > self._kept_bytes or (earlier and earlier.surface.head >= made.surface.head):

@@ -44,7 +44,16 @@ def to_json(value: object, place: str) -> str:
     except (TypeError, ValueError):  # surrogates, big integers or nesting beyond orjson's own limit
         return _to_json_checked(value, place)
     # orjson writes NaN and infinities as null, so a null needs a second look.
-    return _to_json_checked(value, place) if b"null" in encoded else encoded.decode()
+    return _to_json_checked(value, place) if b"null" in encoded and not _is_finite(value) else encoded.decode()
+
+
+def _is_finite(value: object) -> bool:
+    """Whether no number of a JSON value is NaN or infinite."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _to_json_checked(value: object, place: str) -> str:

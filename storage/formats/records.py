@@ -69,7 +69,11 @@ def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
 
     Raises BadInput for a document without records.
     """
-    lines = _lines(stream)
+    head = stream.readline(WHOLE_BYTES + 1)
+    if len(head) > WHOLE_BYTES and _is_listed(head.removeprefix(MARK)):
+        yield from _split(name, head.removeprefix(MARK), stream, 1)
+        return
+    lines = _lines(stream, head=head)
     first = next(lines, None)
     if first is None:
         raise errors.BadInput(f"{name}: the document is empty")
@@ -159,11 +163,16 @@ def _too_long() -> str:
     return f"longer than {MAX_RECORD_BYTES} bytes"
 
 
-def _lines(stream: BinaryIO, first: int = 1) -> Iterator[Line]:
-    """The lines that are not blank. Of one that is too long the beginning is given, and the rest left to the taker,
-    who passes it over by asking for the next line."""
+def _lines(stream: BinaryIO, first: int = 1, head: bytes = b"") -> Iterator[Line]:
+    """The lines that are not blank; `head` was read of the first one, or is all of it.
+
+    Of one that is too long the beginning is given, and the rest left to the taker, who passes it over by asking for the
+    next line.
+    """
     for number in itertools.count(first):
-        content = stream.readline(MAX_RECORD_BYTES + 1)
+        content, head = head, b""
+        if not content.endswith(b"\n"):
+            content += stream.readline(MAX_RECORD_BYTES + 1 - len(content))
         if not content:
             return
         if number == 1:
@@ -211,11 +220,16 @@ def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Rec
         yield from (line(name, found) for found in lines)
         return
     opening = _opening(content)
-    has_part = any(b'"%s"' % part.encode() in content for part in PARTS)
-    if opening == b"[" or (opening == b"{" and (len(content) > WHOLE_BYTES or has_part)):
+    if _is_listed(content) or (opening == b"{" and len(content) > WHOLE_BYTES):
         yield from _split(name, content, stream)
     else:
         yield from _texts(name, joined(content, stream), first.number, why.why)
+
+
+def _is_listed(content: bytes) -> bool:
+    """Whether a document is a list, or an object that may hold one of `PARTS`."""
+    opening = _opening(content)
+    return opening == b"[" or (opening == b"{" and any(b'"%s"' % part.encode() in content for part in PARTS))
 
 
 def _is_lines(name: str, first: Line, content: bytes) -> bool:

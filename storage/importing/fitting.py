@@ -16,11 +16,6 @@ _SHORTEST = 200
 _LIMITED = ("metadata", "system_prompt", "memory", "insight")
 
 
-def weight(event: Event) -> int:
-    """Characters of an event's texts, about the bytes that it takes."""
-    return sum(len(value) for value in event.__dict__.values() if type(value) is str) + 100
-
-
 def size(event: Event) -> int:
     """Bytes of the event as stored."""
     return len(orjson.dumps(events.dump(event)))

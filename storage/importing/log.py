@@ -47,12 +47,12 @@ class ImportedLog:
 
     def add(self, logged: Logged) -> bool:
         """Takes the next event; whether enough for a commit waits."""
-        weight = fitting.weight(logged.event)
+        weight = events.weight(logged.event)
         if self._lenient and weight > fitting.SUSPICIOUS_CHARACTERS:
             cut = fitting.fitted(logged.event, MAX_EVENT_BYTES)
             if cut is not logged.event:
                 self._losses.add("event", f"over {MAX_EVENT_BYTES} bytes cut to fit")
-                logged, weight = logged._replace(event=cut), fitting.weight(cut)
+                logged, weight = logged._replace(event=cut), events.weight(cut)
         self.waiting.append(logged)
         self._weights.append(weight)
         self.weight += weight

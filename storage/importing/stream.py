@@ -1,13 +1,19 @@
 """A document on its way into a space, record by record."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
-from storage import errors, formats
+from storage import errors, events, formats
+from storage.formats.foreign import ForeignSession, Logged, Step
 from storage.formats.records import Broken, Record, records
 from storage.importing.engine import Import, NotYet
+from storage.importing.log import COMMIT_WEIGHT
 from storage.importing.places import Imported
 from storage.importing.target import Target
+
+LOOK_WEIGHT = 64 * 1024
+"""Characters of events that are read before it is looked whether what came before them is taken."""
 
 
 def _unheard(_: str) -> None:
@@ -44,8 +50,65 @@ async def import_stream(
 
 
 async def _take_all(run: Import, feed: formats.Feed, found: Iterator[Record | Broken]) -> None:
-    for record in found:
-        await run.take(feed.add(record))
-    if not feed.accepted and feed.losses.first_broken:
-        raise errors.BadInput(feed.losses.first_broken)
-    await run.take(feed.end())
+    ahead = _Ahead(run)
+    try:
+        for record in found:
+            await ahead.add(feed.add(record))
+        if not feed.accepted and feed.losses.first_broken:
+            raise errors.BadInput(feed.losses.first_broken)
+        await ahead.add(feed.end())
+        await ahead.finish()
+    except BaseException:
+        await ahead.stop()
+        raise
+
+
+class _Ahead:
+    """Hands steps to an import, in order; while it writes, up to about a commit's worth of them are read ahead.
+
+    What taking steps raises, the next call raises.
+    """
+
+    def __init__(self, run: Import) -> None:
+        self._run = run
+        self._steps: list[Step] = []
+        self._weight = 0
+        self._looked_at = 0
+        self._taking: asyncio.Task[None] | None = None
+
+    async def add(self, steps: Sequence[Step]) -> None:
+        """Has steps taken, at once or later."""
+        self._steps += steps
+        self._weight += sum(map(_weight, steps))
+        if self._weight - self._looked_at < LOOK_WEIGHT:
+            return
+        self._looked_at = self._weight
+        await asyncio.sleep(0)
+        if self._taking is None or self._taking.done() or self._weight > COMMIT_WEIGHT:
+            await self._hand_over()
+
+    async def finish(self) -> None:
+        """Returns when all steps are taken."""
+        await self._hand_over()
+        await self._hand_over()
+
+    async def stop(self) -> None:
+        """Returns when nothing is being taken any more, nor will be."""
+        if self._taking is not None:
+            self._taking.cancel()
+            await asyncio.gather(self._taking, return_exceptions=True)
+
+    async def _hand_over(self) -> None:
+        if self._taking is not None:
+            await self._taking
+        self._taking = asyncio.create_task(self._run.take(self._steps))
+        self._steps, self._weight, self._looked_at = [], 0, 0
+
+
+def _weight(step: Step) -> int:
+    match step:
+        case Logged():
+            return events.weight(step.event)
+        case ForeignSession():
+            return sum(map(events.weight, step.events))
+    return 0

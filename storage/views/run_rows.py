@@ -133,13 +133,18 @@ def _fold(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta
     for event in events:
         if event.turn_id is None:
             continue
-        row = changed.get(event.turn_id) or rows.get(event.turn_id)
-        if row is None and isinstance(event, TurnStart):
-            row = _started(event, meta)
+        row = changed.get(event.turn_id)
         if row is None:
-            continue
-        changes = _changes(row, event, own=event.seq >= meta.own_start)
-        changed[event.turn_id] = row.model_copy(update=changes) if changes else row
+            given = rows.get(event.turn_id)
+            if given is not None:
+                row = given.model_copy()
+            elif isinstance(event, TurnStart):
+                row = _started(event, meta)
+            else:
+                continue
+            changed[event.turn_id] = row
+        # Nobody else has this row yet, and a copy for each event would take longer than all else.
+        row.__dict__.update(_changes(row, event, own=event.seq >= meta.own_start))
     return changed
 
 

@@ -85,6 +85,10 @@ class Surface:
             return list(self._nodes)
         return [*self._nodes, Node(None, chunks=tuple(self._chunks))]
 
+    def weight(self) -> int:
+        """Characters of the events that made its messages, about the bytes that they take as stored."""
+        return sum(node.weight() for node in self.nodes())
+
     def messages(self) -> list[Message]:
         """All messages in order, supplied results included."""
         return [message for node in self.nodes() for message in node.render().messages]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from storage import events
 from storage.events import AssistantChunk, AssistantMessage, JsonText, SystemMessage, ToolCall, ToolResult, UserMessage
 from storage.views import openai
 from storage.views.message import Message, MessageToolCall, Role, as_text, result_text
@@ -64,6 +65,11 @@ class Node:
     def seqs(self) -> list[int]:
         """The seqs of the events that made the node's messages, ascending within each message."""
         return [*self._message_seqs(), *(result.seq for result in self.results.values())]
+
+    def weight(self) -> int:
+        """Characters of its events."""
+        made = () if self.event is None else (self.event,)
+        return sum(map(events.weight, (*made, *self.chunks, *self.calls.values(), *self.results.values())))
 
     def says_nothing(self) -> bool:
         """Whether it is left with neither content nor calls."""

@@ -1,4 +1,4 @@
-"""Importing a format's logs into SQLite against the bare driver that inserts the same commit documents."""
+"""Importing logs into SQLite against the bare driver that inserts the same commit documents."""
 
 import sqlite3
 import tempfile
@@ -6,18 +6,29 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from storage.importing import Target
 from storage.importing.stream import import_stream
+from storage.sqlite import schema
+from storage.sqlite.connection import connect
 from storage.sqlite.database import FILE, open_file
 from storage.store import Store
 from tests.bench.places import Place
-from tests.bench.table import Row, in_turn, tell
+from tests.bench.table import Row, in_turn, note, tell
 from tests.formats.logs import DATA
 
-LOG = DATA / "codex/rollout-2026-05-11T11-26-55-019e1625.jsonl"
-ID = b"019e1625"
-FILES = 20
+LOGS = {
+    "claude-code/session-624a4a58.jsonl": b"624a4a58",
+    "codex/rollout-2026-05-11T11-26-55-019e1625.jsonl": b"019e1625",
+    "pi-mono/before-compaction.jsonl": b"ffae836b",
+}
+"""Real logs, and what of the id of each is another in each of its copies."""
+COPIES = 8
+BUFFER = 1024 * 1024
+"""What the command reads at once."""
 
 
 async def measure(place: Place) -> None:
@@ -26,29 +37,38 @@ async def measure(place: Place) -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for number in range(FILES):
-            (folder / f"{number}.jsonl").write_bytes(LOG.read_bytes().replace(ID, b"%08d" % number))
+        paths = list(_copies(folder))
+        note(f"[sqlite] importing {sum(path.stat().st_size for path in paths) // 1_000_000} MB")
         runs = iter(range(1_000))
 
         async def ours() -> float:
-            return await imported(folder, folder / f"ours-{next(runs)}")
+            return await imported(paths, folder / f"ours-{next(runs)}")
 
         async def bare() -> float:
             return inserted(folder / "ours-0" / FILE, folder / f"bare-{next(runs)}.db")
 
         ratio, first, second = await in_turn(ours, bare)
         detail = f"{first:,.0f} events/s against {second:,.0f}"
-        tell(Row("[sqlite] import of Codex rollouts against bare inserts of its commits", ratio, 0.3, True, detail))
+        what = "import of Claude Code, Codex and pi logs against bare inserts of its commits"
+        tell(Row(f"[sqlite] {what}", ratio, 0.3, True, detail))
 
 
-async def imported(folder: Path, data_dir: Path) -> float:
+def _copies(folder: Path) -> Iterator[Path]:
+    for number in range(COPIES):
+        for name, id in LOGS.items():
+            path = folder / f"{number}-{Path(name).name}"
+            path.write_bytes((DATA / name).read_bytes().replace(id, b"%08d" % number))
+            yield path
+
+
+async def imported(paths: list[Path], data_dir: Path) -> float:
     """Events a second of an import of all files into a fresh store."""
     store = Store(await open_file(data_dir))
     try:
         began = time.perf_counter()
         events = 0
-        for path in folder.glob("*.jsonl"):
-            with path.open("rb") as stream:
+        for path in paths:
+            with path.open("rb", buffering=BUFFER) as stream:
                 _, done = await import_stream(Target(store, "default"), path.name, stream)
             events += done.events
         return events / (time.perf_counter() - began)
@@ -57,25 +77,24 @@ async def imported(folder: Path, data_dir: Path) -> float:
 
 
 def inserted(source: Path, target: Path) -> float:
-    """Events a second of the same rows, each inserted in a transaction of its own with the store's durability."""
-    with closing(sqlite3.connect(source)) as made, closing(sqlite3.connect(target, isolation_level=None)) as fresh:
-        fresh.execute("PRAGMA journal_mode = WAL")
-        fresh.execute("PRAGMA synchronous = FULL")
-        for (statement,) in _statements(made):
-            fresh.execute(statement)
-        rows = made.execute("SELECT * FROM commits").fetchall()
-        names = [column[1] for column in made.execute("PRAGMA table_info(commits)")]
-        events = sum(row[names.index("last")] - row[names.index("first")] + 1 for row in rows)
-        insert = f"INSERT INTO commits VALUES ({', '.join('?' * len(names))})"
+    """Events a second of the same documents with their marks, one transaction a commit, into a store's own tables."""
+    with closing(sqlite3.connect(source)) as made, closing(connect(target)) as fresh:
+        schema.prepare(fresh, str(target))
+        *columns, _ = [column[1] for column in made.execute("PRAGMA table_info(commits)")]
+        commits = [(row, orjson.loads(doc)) for *row, doc in made.execute("SELECT * FROM commits ORDER BY key")]
+        marks = {document["id"]: _marks(made, document) for _, document in commits}
+        insert = f"INSERT INTO commits VALUES ({', '.join('?' * len(columns))}, ?)"
         began = time.perf_counter()
-        for row in rows:
+        for row, document in commits:
             fresh.execute("BEGIN IMMEDIATE")
-            fresh.execute(insert, row)
+            fresh.execute(insert, [*row, orjson.dumps(document).decode()])
+            fresh.executemany("INSERT INTO starts VALUES (?, ?, ?, ?)", marks[document["id"]])
             fresh.execute("COMMIT")
-        return float(events / (time.perf_counter() - began))
+        took = time.perf_counter() - began
+        return sum(len(document["events"]) for _, document in commits) / took
 
 
-def _statements(made: sqlite3.Connection) -> Iterator[tuple[str]]:
-    """What makes the table and its indexes."""
-    sql = "SELECT sql FROM sqlite_master WHERE tbl_name = 'commits' AND type IN ('table', 'index') AND sql IS NOT NULL"
-    yield from made.execute(f"{sql} ORDER BY type DESC")
+def _marks(made: sqlite3.Connection, commit: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Under what a commit is found by the turns and steps that it starts."""
+    sql = "SELECT kind, mark, log, seq FROM starts WHERE log = ? AND seq BETWEEN ? AND ?"
+    return made.execute(sql, (commit["log"], commit["first"], commit["last"])).fetchall()

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from storage import errors, events, log
+from storage.commits import recorded
 from storage.database import MAX_COMMIT_BYTES
 from storage.events import (
     AssistantMessage,
@@ -94,8 +95,11 @@ async def test_every_kind_of_event_comes_back_as_it_was_given(store: Store) -> N
         TurnEnd(turn_id="t", status=events.RunStatus.FAILED, error="e", self_evaluation="5"),
         RunFeedback(turn_id="t", feedback="good", self_evaluation="[]"),
     ]
-    await append(store, "a", *given)
+    appended = await append(store, "a", *given)
     found = await whole_log(store, "a")
+    assert recorded(appended.commit, [event.model_copy(update={"turn_id": "t"}) for event in given]) == [
+        event.model_copy(update={"step_id": draft.step_id}) for event, draft in zip(found, given, strict=True)
+    ]
     assert len({event.type for event in given}) == len(events.WIRE_TYPES) - 1
     placed = {"timestamp": None, "turn_id": None, "step_id": None, "id": "", "session_id": "", "seq": -1}
     assert [event.model_copy(update=placed) for event in found] == [event.model_copy(update=placed) for event in given]

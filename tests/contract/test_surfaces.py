@@ -237,6 +237,23 @@ async def test_little_is_kept_of_many_sessions(store: Store) -> None:
     assert len(little._kept) < 6
 
 
+async def test_what_replacements_took_out_does_not_count_as_kept(store: Store) -> None:
+    """So that a log of any length that is compacted now and then is read from the last compaction on."""
+    little = Surfaces(4 * SMALL)
+    unit = Unit(Direct(store.database), little)
+    await create(store, "a")
+    for number in range(20):
+        start = 0 if number == 0 else 21 * number - 1
+        await append(store, "a", *texts(20))
+        await append(store, "a", user("summary", start, 21 * number + 19))
+        found = await unit.views.surface(await session(store, "a"))
+        assert seqs(found) == [(21 * number + 20,)]
+    meta = await session(store, "a")
+    async with counted(store) as count:
+        await unit.views.surface(meta)
+    assert count.queries == 0
+
+
 async def test_a_log_longer_than_one_reading_gives_the_same(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many parts it is read in, and wherever they end: in chunks, in a group, at a replacement."""
     await create(store, "a")

@@ -1,0 +1,87 @@
+"""`sapwood import` of large files takes no more memory than of small ones."""
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.formats.logs import CHATGPT_EXPORT, DATA
+from tests.server.commands import SECONDS
+from tests.server.process import SAPWOOD
+
+SMALL, LARGE = 20_000_000, 70_000_000
+MORE = 40 * 1024
+"""KiB by which the peaks may differ, of files that differ by 50 MB: buffers fill and the heap splinters."""
+# A process of its own, as a child's peak begins with what the process that started it had.
+PEAK = (
+    "import json, resource, subprocess, sys\n"
+    "done = subprocess.run(sys.argv[1:], capture_output=True, text=True, check=True)\n"
+    "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
+    "print(json.dumps([peak // 1024 if sys.platform == 'darwin' else peak, json.loads(done.stdout)]))\n"
+)
+
+
+def lines() -> Iterator[str]:
+    """A long session of Codex."""
+    first, *rest = (DATA / "codex/rollout-2026-05-11T11-26-55-019e1625.jsonl").read_text().splitlines(keepends=True)
+    yield first
+    yield from itertools.chain.from_iterable(itertools.repeat(rest))
+
+
+def conversations() -> Iterator[str]:
+    """An export of ChatGPT with many conversations, on one line."""
+    given = json.loads((DATA / CHATGPT_EXPORT).read_text(encoding="utf-8-sig"))
+    yield "["
+    for number in itertools.count():
+        for conversation in given if isinstance(given, list) else [given]:
+            named = {
+                name: f"{value}-{number}" for name, value in conversation.items() if name in ("id", "conversation_id")
+            }
+            yield json.dumps({**conversation, **named}) + ","
+
+
+def samples() -> Iterator[str]:
+    """A log of Inspect with many samples, on one line."""
+    log: dict[str, Any] = json.loads((DATA / "inspect_ai/2025-05-12_browser.json").read_text())
+    given = log.pop("samples")
+    yield json.dumps(log)[:-1] + ', "samples": ['
+    for number in itertools.count():
+        for sample in given:
+            yield json.dumps({**sample, "id": f"{sample['id']}-{number}", "uuid": f"{sample['uuid']}-{number}"}) + ","
+
+
+def written(path: Path, parts: Iterator[str], size: int, end: str) -> Path:
+    """A file of these parts, of about a size; its last part has no comma."""
+    with path.open("w") as file:
+        for part in parts:
+            done = file.tell() + len(part) >= size
+            file.write(part.rstrip(",") if done else part)
+            if done:
+                break
+        file.write(end)
+    return path
+
+
+def imported(path: Path) -> tuple[int, int]:
+    """The peak of an import's resident memory in KiB, and its events."""
+    command = [SAPWOOD, "import", "--json", "--data-dir", f"{path}-data", path]
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *command], capture_output=True, text=True, timeout=2 * SECONDS, check=True
+    )
+    peak, report = json.loads(done.stdout)
+    return peak, sum(each["events"] for each in report["imported"])
+
+
+@pytest.mark.parametrize(("parts", "end"), [(lines, ""), (conversations, "]"), (samples, "]}")])
+def test_a_large_file_takes_as_much_memory_as_a_small_one(
+    tmp_path: Path, parts: Callable[[], Iterator[str]], end: str
+) -> None:
+    small, few = imported(written(tmp_path / "small.json", parts(), SMALL, end))
+    large, many = imported(written(tmp_path / "large.json", parts(), LARGE, end))
+    assert many > 3 * few > 0
+    assert large < small + MORE
