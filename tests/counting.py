@@ -52,8 +52,9 @@ async def counted(store: Store) -> AsyncIterator[Count]:
     """Counts what the store reads meanwhile. A MongoDB store must have been opened after this module was imported."""
     count = Count()
     if isinstance(store.database, SqliteDatabase):
-        # Each reader makes its connection at its first query; all must be there to be counted.
-        while len(store.database._connections) < READERS:
+        # Each reader, and the loop's own thread, makes its connection at its first query; all must be there to count.
+        await store.database.read(_look, quick=True)
+        while len(store.database._connections) < READERS + 1:
             await asyncio.gather(*(store.database.read(_look) for _ in range(4 * READERS)))
         connections = list(store.database._connections)
         for connection in connections:
