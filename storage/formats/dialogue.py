@@ -168,11 +168,11 @@ class Dialogue:
 
     def system(self, content: str, *, time: int | None = None) -> int:
         """A system message."""
-        return self.add(SystemMessage(content=content, timestamp=time))
+        return self.add(SystemMessage(content=content, timestamp=time, **self._place()))
 
     def user(self, content: str, *, blocks: JsonText | None = None, time: int | None = None) -> int:
         """A user message; it starts no turn by itself."""
-        return self.add(UserMessage(content=content, blocks=blocks, timestamp=time))
+        return self.add(UserMessage(content=content, blocks=blocks, timestamp=time, **self._place()))
 
     def assistant(
         self,
@@ -186,7 +186,12 @@ class Dialogue:
         """An assistant message; it starts no step by itself."""
         return self.add(
             AssistantMessage(
-                content=content, reasoning=reasoning, blocks=blocks, interrupted=interrupted, timestamp=time
+                content=content,
+                reasoning=reasoning,
+                blocks=blocks,
+                interrupted=interrupted,
+                timestamp=time,
+                **self._place(),
             )
         )
 
@@ -196,7 +201,8 @@ class Dialogue:
         self._unanswered[id].append((self.turn, self.step))
         self._marked_calls = None
         self._awaited += self.step is not None
-        return self.add(ToolCall(call_id=id, name=name, args='""' if args == "null" else args, timestamp=time))
+        args = '""' if args == "null" else args
+        return self.add(ToolCall(call_id=id, name=name, args=args, timestamp=time, **self._place()))
 
     def result(
         self,
@@ -240,7 +246,12 @@ class Dialogue:
 
     def custom(self, name: str, data: JsonText, *, time: int | None = None) -> int:
         """What has no event type here, under its own name; data that is null becomes an empty object."""
-        return self.add(CustomEvent(name=name, data="{}" if data == "null" else data, timestamp=time))
+        data = "{}" if data == "null" else data
+        return self.add(CustomEvent(name=name, data=data, timestamp=time, **self._place()))
+
+    def _place(self) -> dict[str, str | None]:
+        """What is open, for an event that is made here: `add` would have to copy it."""
+        return {"turn_id": self.turn, "step_id": self.step}
 
     def _call_id(self, given: object) -> str:
         if isinstance(given, int) and not isinstance(given, bool):

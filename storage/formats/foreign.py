@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -124,12 +124,12 @@ class Losses:
         """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`."""
         self._events[noun, what] += count
 
-    def fields(self, noun: str, given: Mapping[str, object], known: Iterable[str]) -> None:
+    def fields(self, noun: str, given: Mapping[str, object], known: Container[str]) -> None:
         """Counts one of a noun if it has fields beyond `known`; empty ones are no loss."""
-        names = {text.clean(name) for name in given.keys() - set(known) if given[name] not in (None, "", [], {})}
+        names = [name for name in given if name not in known and given[name] not in (None, "", [], {})]
         if names:
             self._stripped[noun] += 1
-            self._fields.setdefault(noun, set()).update(names)
+            self._fields.setdefault(noun, set()).update(map(text.clean, names))
 
     def kinds(self) -> dict[str, int]:
         """How often each kind of loss happened, by its words in the singular."""

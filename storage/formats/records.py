@@ -9,7 +9,6 @@ whatever way the document is written and however long it is.
 import io
 import itertools
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -28,8 +27,9 @@ WHOLE_BYTES = 16 * 1024 * 1024
 MARK = b"\xef\xbb\xbf"
 """The byte order mark."""
 _LONG_RUN = b"0" * 19
-_DIGITS_AS_0 = bytes(ord("0") if chr(byte).isascii() and chr(byte).isdigit() else ord(" ") for byte in range(256))
-_HUGE_INTEGER = re.compile(rb"[0-9]{20}|-[0-9]{19}")
+_HUGE = (b"0" * 20, b"-" + b"0" * 19)
+"""How an integer of more than 64 bits looks, each digit made a 0."""
+_DIGITS_AS_0 = b"".join(b"0" if byte in b"0123456789" else bytes([byte]) for byte in range(256))
 
 
 class Record(NamedTuple):
@@ -118,8 +118,9 @@ def is_line(first: Record | Broken) -> bool:
 
 
 def _has_huge_integer(content: bytes) -> bool:
-    # The pattern alone would take longer than all of decoding.
-    return _LONG_RUN in content.translate(_DIGITS_AS_0) and _HUGE_INTEGER.search(content) is not None
+    # A pattern would take longer than all of decoding.
+    zeros = content.translate(_DIGITS_AS_0)
+    return _LONG_RUN in zeros and any(huge in zeros for huge in _HUGE)
 
 
 def decode(source: bytes | str, place: str) -> object:
@@ -178,7 +179,7 @@ def _lines(stream: BinaryIO, first: int = 1, head: bytes = b"") -> Iterator[Line
         if number == 1:
             content = content.removeprefix(MARK)
         whole = content.endswith(b"\n")
-        if content.strip():
+        if content and not content.isspace():
             yield Line(number, content, whole)
         if len(content) > MAX_RECORD_BYTES and not whole:
             _skip_line(stream)

@@ -1,16 +1,23 @@
 """Times as logs write them, into ms since 1970; what is none that can be told is None."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from storage.text import EPOCH
 
+_LONGEST = 64
+"""Characters of an instant, however many digits its seconds have."""
 _FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
 
 
 def iso(value: object) -> int | None:
     """Of an ISO 8601 instant; one without a zone is taken as UTC."""
-    if not isinstance(value, str):
-        return None
+    return _iso(value) if isinstance(value, str) and len(value) <= _LONGEST else None
+
+
+@lru_cache(maxsize=1024)
+def _iso(value: str) -> int | None:
+    """Records of one moment, and the parts of one record, share their times."""
     try:
         parsed = datetime.fromisoformat(value)
         if parsed.tzinfo is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
 from storage import errors, events, formats
-from storage.formats.foreign import ForeignSession, Logged, Step
+from storage.formats.foreign import ForeignSession, Logged, Losses, Step
 from storage.formats.records import Broken, Record, records
 from storage.importing.engine import Import, NotYet
 from storage.importing.log import COMMIT_WEIGHT
@@ -40,13 +40,18 @@ async def import_stream(
     head, found = formats.head_of(records(name, stream))
     feed = formats.feed(name, head, format, lenient=True)
     on_format(feed.format)
-    run = Import(target, feed.format, feed.losses, again=True, defer=defer)
+    run = Import(target, feed.format, Losses(), again=True, defer=defer)
     try:
         await _take_all(run, feed, found)
     except NotYet:
         await run.undo()
         raise
-    return feed.format, await run.finish()
+    done = await run.finish()
+    # Reading goes ahead of writing by no fixed distance, so what each has lost is told one after the other.
+    feed.losses.include(done.losses)
+    done.losses = feed.losses
+    done.warnings = feed.losses.warnings()
+    return feed.format, done
 
 
 async def _take_all(run: Import, feed: formats.Feed, found: Iterator[Record | Broken]) -> None:
