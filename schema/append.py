@@ -17,8 +17,6 @@ from schema.event import SessionEvent
 from schema.event_input import EventInput, draft
 from schema.session import Session
 from storage import errors
-from storage.commits import read_commit
-from storage.database import Commit
 from storage.log import Appended
 from storage.session import SessionMeta
 from storage.sessions import Append
@@ -60,7 +58,7 @@ class AppendEventsPayload:
     head: int
     duplicate: bool
     meta: strawberry.Private[SessionMeta]
-    commit: strawberry.Private[Commit | None]
+    appended: strawberry.Private[Appended | None]
 
     @strawberry.field
     def session(self) -> Session:
@@ -68,7 +66,7 @@ class AppendEventsPayload:
 
     @strawberry.field
     def events(self) -> list[SessionEvent]:
-        return [] if self.commit is None else [event.from_domain(item) for item in read_commit(self.commit)]
+        return [] if self.appended is None else [event.from_domain(item) for item in self.appended.events]
 
     @classmethod
     def from_domain(cls, appended: Appended) -> AppendEventsPayload:
@@ -79,14 +77,14 @@ class AppendEventsPayload:
             head=appended.head,
             duplicate=appended.duplicate,
             meta=appended.session,
-            commit=appended.commit,
+            appended=appended,
         )
 
     @classmethod
     def unchanged(cls, meta: SessionMeta) -> AppendEventsPayload:
         """The answer of what had nothing to append."""
         id = strawberry.ID(meta.id)
-        return cls(session_id=id, first_seq=meta.head, head=meta.head, duplicate=False, meta=meta, commit=None)
+        return cls(session_id=id, first_seq=meta.head, head=meta.head, duplicate=False, meta=meta, appended=None)
 
 
 @strawberry.type

@@ -19,17 +19,7 @@ def read_commit(commit: Commit, types: Collection[str] | None = None, seqs: rang
     return loaded
 
 
-def recorded(commit: Commit, admitted: Sequence[Event], types: Collection[str] | None = None) -> list[Event]:
+def recorded(commit: Commit, admitted: Sequence[Event]) -> list[Event]:
     """The same as `read_commit`, made of the events that the commit was built of, which is faster."""
-    return [
-        event.model_copy(
-            update={
-                "id": f"{commit.log}/{seq}",
-                "session_id": commit.session,
-                "seq": seq,
-                "timestamp": commit.at if event.timestamp is None else event.timestamp,
-            }
-        )
-        for seq, event in enumerate(admitted, commit.first)
-        if types is None or event.type in types
-    ]
+    log, session, at = commit.log, commit.session, commit.at
+    return [events.stored(event, log, session, seq, at) for seq, event in enumerate(admitted, commit.first)]

@@ -6,7 +6,7 @@ A draft is an event as a writer gives it; reading a log fills in `id`, `session_
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
@@ -25,7 +25,7 @@ Timestamp = Annotated[int, Field(ge=-62_135_596_800_000, le=253_402_300_799_999)
 Measure = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Seq = Annotated[int, Field(ge=0, lt=2**31)]
-Identifier = Annotated[str, BeforeValidator(text.clean_any), Field(min_length=1, max_length=256)]
+Identifier = Annotated[str, Field(min_length=1, max_length=256), BeforeValidator(text.clean_any)]
 
 
 class RunStatus(StrEnum):
@@ -92,6 +92,10 @@ class Event(Model):
     id: str = Field(default="", exclude=True)
     session_id: str = Field(default="", exclude=True)
     seq: int = Field(default=-1, exclude=True)
+
+
+E = TypeVar("E", bound=Event)
+_set = object.__setattr__
 
 
 class TurnStart(Event):
@@ -238,6 +242,10 @@ AnyEvent = Annotated[
 ]
 ADAPTER: TypeAdapter[Event] = TypeAdapter(AnyEvent)
 
+_OWN_FIELDS = {
+    model: tuple(name for name in model.model_fields if name not in Event.model_fields)
+    for model in get_args(get_args(AnyEvent)[0])
+}
 WIRE_TYPES = (
     "turn/start",
     "turn/end",
@@ -267,8 +275,10 @@ def dump(event: Event) -> dict[str, Any]:
 
 def weight(event: Event) -> int:
     """Characters of an event's texts and some more, about the bytes that it takes as stored."""
-    characters = 100
-    for value in event.__dict__.values():
+    fields = event.__dict__
+    characters = 200
+    for name in _OWN_FIELDS[type(event)]:
+        value = fields[name]
         if type(value) is str:
             characters += len(value)
     return characters
@@ -277,6 +287,22 @@ def weight(event: Event) -> int:
 def load(stored: Mapping[str, Any], log: str, session_id: str, seq: int) -> Event:
     """The event of a commit at `seq` of the log."""
     return ADAPTER.validate_python({**stored, "id": f"{log}/{seq}", "session_id": session_id, "seq": seq})
+
+
+def stored(event: E, log: str, session_id: str, seq: int, at: Instant) -> E:
+    """The same as `load` of what `dump` makes of an event, recorded at `at`; a draft need not be read again then.
+
+    Measured, it takes half of what `model_copy` takes, and goes over every event that is appended.
+    """
+    fields = {**event.__dict__, "id": f"{log}/{seq}", "session_id": session_id, "seq": seq}
+    if event.timestamp is None:
+        fields["timestamp"] = at
+    made = event.__class__.__new__(event.__class__)
+    _set(made, "__dict__", fields)
+    _set(made, "__pydantic_fields_set__", event.__pydantic_fields_set__)
+    _set(made, "__pydantic_extra__", None)
+    _set(made, "__pydantic_private__", None)
+    return made
 
 
 def load_all(stored: Iterable[Mapping[str, Any]], log: str, session_id: str, first: int) -> list[Event]:

@@ -86,6 +86,7 @@ async def _yaml(store: Store, section: _Section) -> AsyncIterator[str]:
 async def _openai(store: Store, section: _Section) -> AsyncIterator[str]:
     session = section.node.session
     messages = (await store.views.surface(session)).openai_text()
+    await _check_there(store, session)  # a surface may come out of memory
     if not section.among:
         yield messages
         return

@@ -15,7 +15,7 @@ import orjson
 from storage import errors, events, run_keeping
 from storage.admission import Admission, check_steps, place_of, step_mark, turn_mark, visible_turns
 from storage.card_marks import marked_cards
-from storage.commits import read_commit
+from storage.commits import read_commit, recorded
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
 from storage.events import Event, Surfacing
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
@@ -30,6 +30,8 @@ class Appended:
     commit: Commit
     session: SessionMeta
     duplicate: bool
+    made: list[Event] | None = None
+    """Its events as stored, where they are at hand."""
 
     @property
     def first_seq(self) -> int:
@@ -44,7 +46,7 @@ class Appended:
     @property
     def events(self) -> list[Event]:
         """Its events as stored."""
-        return read_commit(self.commit)
+        return read_commit(self.commit) if self.made is None else self.made
 
 
 def now() -> int:
@@ -85,9 +87,10 @@ async def append(
     check_head(meta, expected_head)
     surface = await (surfaces or Surfaces()).within(tx, meta) if replaces(drafts) else None
     commit, admitted = await _admit(tx, meta, drafts, surface, key, digest)
-    await record(tx, meta, commit, admitted)
+    made = recorded(commit, admitted)
+    await record(tx, meta, commit, made)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
-    return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False)
+    return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False, made=made)
 
 
 def check_writable(meta: SessionMeta) -> None:
@@ -143,13 +146,13 @@ def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
         surface.add(event)
 
 
-async def record(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Sequence[Event] | None = None) -> None:
+async def record(tx: Transaction, meta: SessionMeta, commit: Commit, made: Sequence[Event] | None = None) -> None:
     """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before.
 
-    `admitted` are its events, where they are at hand: they need not be read again then.
+    `made` are its events as stored, where they are at hand: they need not be read again then.
     """
     await tx.insert_commit(commit)
-    await run_keeping.keep(tx, meta, commit, admitted)
+    await run_keeping.keep(tx, meta, commit, made)
 
 
 def build_commit(

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from storage import reading
 from storage.admission import turn_starts
-from storage.commits import read_commit, recorded
+from storage.commits import read_commit
 from storage.database import Commit, Queries, Transaction
 from storage.events import WIRE_TYPES, Event, RunStatus
 from storage.session import SessionMeta
@@ -16,16 +16,16 @@ PAGE = 100
 """Inherited events read at once: mostly the first few of a turn tell all."""
 
 
-async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Sequence[Event] | None = None) -> None:
+async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, made: Sequence[Event] | None = None) -> None:
     """Writes the rows that a commit's events change. `meta` is the session as it was before the commit.
 
-    `admitted` are the events that the commit was built of, where they are at hand. A commit whose events belong to no
-    turn, or are pieces of answers in a session without inherited events, reads and writes nothing.
+    `made` are the commit's events as stored, where they are at hand. A commit whose events belong to no turn, or are
+    pieces of answers in a session without inherited events, reads and writes nothing.
     """
     types = None if meta.own_start else WHOLE_TYPES
     if not any("turnId" in stored for stored in commit.events if types is None or stored["type"] in types):
         return
-    events = read_commit(commit, types) if admitted is None else recorded(commit, admitted, types)
+    events = read_commit(commit, types) if made is None else made
     turns = touched(events, meta)
     rows: dict[str, RunRow] = {}
     if turns:

@@ -200,10 +200,13 @@ class SessionStorage:
         key = None if key is None else text.identifier(key, "idempotencyKey")
         if log.replaces(drafts):
             await self._surfaces.prepare(self._scope, space, id)
-        return await self._scope.transact(
+        appended = await self._scope.transact(
             lambda tx: log.append(tx, space, id, drafts, surfaces=self._surfaces, expected_head=expected_head, key=key),
             queue=[queue_of(space, id)],
         )
+        if self._scope.settled and appended.made is not None:
+            self._surfaces.follow(appended.commit, appended.made)
+        return appended
 
     async def append_one(self, space: str, wanted: Append) -> Appended:
         """One append as it was asked for. Raises its refusal."""

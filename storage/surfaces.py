@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from storage import reading
-from storage.database import Queries
+from storage import reading, recent
+from storage.database import Commit, Queries
 from storage.events import WIRE_TYPES, Event
+from storage.recent import Part, Recent
 from storage.scope import Scope
 from storage.session import Segment, SessionMeta
 from storage.views.surface import Surface
@@ -26,14 +27,6 @@ PART_EVENTS = 2_000
 
 CHUNKS = frozenset({"assistant/chunk"})
 WITHOUT_CHUNKS = frozenset(WIRE_TYPES) - CHUNKS
-
-
-class Part(NamedTuple):
-    """Some events in seq order, up to the seq `stop`, and their bytes as stored."""
-
-    events: list[Event]
-    stop: int
-    size: int
 
 
 class _Kept(NamedTuple):
@@ -64,9 +57,14 @@ class Surfaces:
     """Reads surfaces. What it gives out is shared: whoever wants to fold more onto one takes a copy."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._recent = Recent(min(kept_bytes, recent.KEPT_BYTES))
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._kept_bytes = kept_bytes
         self._lock = threading.Lock()
+
+    def follow(self, commit: Commit, events: Sequence[Event]) -> None:
+        """Takes the events of a commit that is durable, which then need not be read from the store."""
+        self._recent.add(commit, events)
 
     async def prepare(self, scope: Scope, space: str, id: str) -> None:
         """Reads a session's surface ahead, so that a transaction that needs it only has to read what is newer."""
@@ -91,13 +89,25 @@ class Surfaces:
         surface, size = self._nearest(meta.segments, seq)
         if surface.head < seq:
             surface = surface.copy()
-            async for part in parts(queries, meta.segments, surface.head, seq):
+            async for part in self._parts(queries, meta.segments, surface.head, seq):
                 surface.add_all(part.events)
                 surface.head = part.stop
                 size += part.size
             if keep:
                 self._keep(meta, _Kept(surface, size))
         return surface
+
+    async def _parts(self, queries: Queries, segments: Sequence[Segment], start: int, stop: int) -> AsyncIterator[Part]:
+        """Those of `parts`, from memory where they are at hand."""
+        at_hand = self._recent.of(segments[-1].log, start, stop)
+        if at_hand:
+            async for part in parts(queries, segments, start, at_hand[0].events[0].seq):
+                yield part
+            for part in at_hand:
+                yield part
+            start = at_hand[-1].stop
+        async for part in parts(queries, segments, start, stop):
+            yield part
 
     def _nearest(self, segments: Iterable[Segment], seq: int) -> _Kept:
         """The longest kept surface of a beginning of this log: of its session, or of one that it was forked from."""
@@ -119,6 +129,7 @@ class Surfaces:
             earlier = self._kept.get(meta.log)
             if made.size > self._kept_bytes or (earlier and earlier.surface.head >= made.surface.head):
                 return
+            self._recent.forget(meta.log, made.surface.head)
             self._kept[meta.log] = made
             self._kept.move_to_end(meta.log)
             while sum(kept.size for kept in self._kept.values()) > self._kept_bytes:

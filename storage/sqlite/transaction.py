@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from storage import errors
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
@@ -18,6 +20,12 @@ from storage.views.run_rows import RunRow
 def document(model: Model) -> str:
     """A model as the JSON of its document."""
     return model.model_dump_json(by_alias=True, exclude_none=True)
+
+
+def _commit_document(commit: Commit) -> bytes:
+    """The same of a commit. Its events are plain values, which orjson writes in a third of the time."""
+    rest = commit.model_dump_json(by_alias=True, exclude_none=True, exclude={"events"})
+    return b'%b,"events":%b}' % (rest[:-1].encode(), orjson.dumps(commit.events))
 
 
 class SqliteTransaction(SqliteQueries):
@@ -87,7 +95,7 @@ class SqliteTransaction(SqliteQueries):
     async def insert_commit(self, commit: Commit) -> None:
         self._write(
             """INSERT INTO commits (log, first, last, types, size, idempotency_key, space, session, doc)
-            VALUES (:log, :first, :last, :types, :size, :key, :space, :session, :doc)""",
+            VALUES (:log, :first, :last, :types, :size, :key, :space, :session, CAST(:doc AS TEXT))""",
             log=commit.log,
             first=commit.first,
             last=commit.last,
@@ -96,7 +104,7 @@ class SqliteTransaction(SqliteQueries):
             key=commit.key,
             space=commit.space,
             session=commit.session,
-            doc=document(commit),
+            doc=_commit_document(commit),
         )
         turns, steps = (
             zip(commit.turns, commit.turn_seqs, strict=True),

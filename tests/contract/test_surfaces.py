@@ -201,8 +201,9 @@ async def test_many_readers_at_once_all_get_what_is_there(store: Store) -> None:
     assert [told(each) for each in found] == [expected[at] for at in heads]
 
 
-async def test_only_what_was_appended_since_is_read_again(store: Store) -> None:
+async def test_only_what_was_appended_since_is_read_again(store: Store, open_store: OpenStore) -> None:
     """Also for a fork that shares the log: a long surface costs as many queries as a short one."""
+    other = await open_store()
     for name, size in (("short", 1), ("long", 5_000)):
         await create(store, name)
         for start in range(0, size, 1_000):
@@ -210,9 +211,9 @@ async def test_only_what_was_appended_since_is_read_again(store: Store) -> None:
     counts: dict[str, list[int]] = {}
     for name in ("short", "long"):
         await surface(store, name)
-        await append(store, name, user("more"))
+        await append(other, name, user("more"))
         await fork(store, name, id=f"{name}-fork")
-        await append(store, f"{name}-fork", user("and more"))
+        await append(other, f"{name}-fork", user("and more"))
         counts[name] = []
         for id in (name, name, f"{name}-fork", f"{name}-fork"):
             meta = await session(store, id)
@@ -222,6 +223,30 @@ async def test_only_what_was_appended_since_is_read_again(store: Store) -> None:
             counts[name].append(count.queries)
     assert counts["long"] == counts["short"]
     assert counts["long"][1] == counts["long"][3] == 0 < counts["long"][0]
+
+
+async def test_what_was_appended_here_is_not_read_at_all(store: Store) -> None:
+    await create(store, "a")
+    for event in conversation(2):
+        await append(store, "a", event)
+    await fork(store, "a", id="b")
+    for id in ("a", "b"):
+        meta = await session(store, id)
+        async with counted(store) as count:
+            found = await store.views.surface(meta)
+        assert told(found) == told(await uncached(store, id))
+        assert count.queries == 0
+
+
+async def test_what_another_server_appended_in_between_is_read(store: Store, open_store: OpenStore) -> None:
+    other = await open_store()
+    await create(store, "a")
+    for each in (store, store, other, store, other, other, store, store):
+        meta = await session(store, "a")
+        await append(each, "a", *texts(2, meta.head))
+        if meta.head % 4 == 0:
+            assert told(await surface(store, "a")) == told(await uncached(store, "a"))
+    assert shown(await surface(store, "a")) == [("user", f"message {n}") for n in range(16)]
 
 
 async def test_little_is_kept_of_many_sessions(store: Store) -> None:
