@@ -1,5 +1,6 @@
 """Making fit what is larger than a log or a session takes. Of an event the longest texts are cut."""
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from storage.session import MAX_SLOT_BYTES
 SUSPICIOUS_CHARACTERS = 1024 * 1024
 """An event of fewer characters fits, however they are encoded."""
 _SHORTEST = 200
+_PART = 20
+"""Characters that a part of a list or an object is taken to have at least."""
 _LIMITED = ("metadata", "system_prompt", "memory", "insight")
 
 
@@ -32,13 +35,17 @@ def fitted(event: Event, limit: int) -> Event:
     changed: dict[str, Any] = {}
     if isinstance(event, ToolResult):
         changed = {"truncated": True, "output_length": event.output_length or _length(event)}
+    values = {name: text.from_json(getattr(event, name)) for name in _long_json(event, limit // 16)}
     longest = limit
     while longest > _SHORTEST:
         longest //= 2
-        cut = event.model_copy(update=changed | _cut(event, longest))
+        cut = event.model_copy(update=changed | _cut(event, values, longest))
         if size(cut) <= limit:
             return cut
-    return event
+    # So many small parts that none is long.
+    longest = limit // 16
+    flat = {name: text.to_json(_short(getattr(event, name), longest), name) for name in values}
+    return event.model_copy(update=changed | _cut(event, {}, longest) | flat)
 
 
 def session_fitted(session: ForeignSession, losses: Losses) -> ForeignSession:
@@ -54,28 +61,33 @@ def _bytes(value: str | None) -> int:
     return 0 if value is None else len(value.encode("utf-8", "surrogatepass"))
 
 
-def _cut(event: Event, longest: int) -> dict[str, Any]:
-    """The fields that have texts over a length, with these cut."""
-    json_fields = {name for name, field in type(event).model_fields.items() if field.alias in event.json_fields}
-    changed = {}
-    for name, value in event.__dict__.items():
-        if type(value) is str and len(value) > longest:
-            inside = name in json_fields
-            changed[name] = (
-                text.to_json(_shortened(text.from_json(value), longest), name) if inside else _short(value, longest)
-            )
-    return changed
+def _long_json(event: Event, most: int) -> list[str]:
+    """The fields with JSON of more than so many characters."""
+    fields = type(event).model_fields
+    names = [name for name, field in fields.items() if field.alias in event.json_fields]
+    return [name for name in names if len(getattr(event, name) or "") > most]
+
+
+def _cut(event: Event, values: dict[str, Any], longest: int) -> dict[str, Any]:
+    """The fields that have texts over a length, with these cut; of those with JSON, the `values` are given."""
+    long = {name: value for name, value in event.__dict__.items() if type(value) is str and len(value) > longest}
+    return {
+        name: text.to_json(_shortened(values[name], longest), name) if name in values else _short(value, longest)
+        for name, value in long.items()
+    }
 
 
 def _shortened(value: Any, longest: int) -> Any:
+    most = longest // _PART
     match value:
         case str():
             return _short(value, longest)
         case dict():
-            return {name: _shortened(item, longest) for name, item in value.items()}
+            kept = {name: _shortened(item, longest) for name, item in itertools.islice(value.items(), most)}
+            return kept if len(value) <= most else kept | {"…": f"cut, it had {len(value)} fields"}
         case list():
-            kept = [_shortened(item, longest) for item in value[:longest]]
-            return kept if len(value) <= longest else [*kept, f"… (cut, it had {len(value)} items)"]
+            items = [_shortened(item, longest) for item in value[:most]]
+            return items if len(value) <= most else [*items, f"… (cut, it had {len(value)} items)"]
     return value
 
 

@@ -1,13 +1,13 @@
 """One log of an import: passing over what of it is there already, and appending the rest."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from storage import errors, events, text
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS
 from storage.events import APPEND, CustomEvent, Event, InsightDelivered, RunFeedback, SurfaceHide, Surfacing
-from storage.formats.foreign import Logged, Losses
+from storage.formats.foreign import HOLE, Logged, Losses
 from storage.importing import fitting
 from storage.importing.target import Target
 from storage.session import SessionMeta
@@ -156,10 +156,11 @@ class ImportedLog:
             await self._append(drafts[:half])
             await self._append(drafts[half:])
             return
+        if drafts[0] is HOLE:
+            raise errors.BadInput("the log takes no event")
         tame = _tamed(drafts[0])
-        if tame is None:
-            raise errors.BadInput(f"{drafts[0].type}: the log takes it in no form")
-        self._losses.add(f"{drafts[0].type} event", "refused by the log kept in another form")
+        what = "taken by the log in no form left out" if tame is HOLE else "refused by the log kept in another form"
+        self._losses.add(f"{drafts[0].type} event", what)
         await self._append([tame])
 
     def _moved(self, event: Event) -> Event:
@@ -184,10 +185,7 @@ class ImportedLog:
         draft = self._moved(logged.event) if self.shifts else logged.event
         if _matches(draft, stored, resolved=logged.replaces is not None):
             return True
-        if not self._lenient or (there.type != "custom" and "surfaceOp" in stored):
-            return False
-        tame = _tamed(draft)
-        return tame is not None and _matches(tame, stored, resolved=False)
+        return self._lenient and any(_matches(form, stored, resolved=False) for form in _other_forms(draft))
 
 
 def _matches(draft: Event, stored: dict[str, Any], *, resolved: bool) -> bool:
@@ -203,13 +201,20 @@ def _matches(draft: Event, stored: dict[str, Any], *, resolved: bool) -> bool:
     return given == there
 
 
-def _tamed(event: Event) -> Event | None:
+def _other_forms(event: Event) -> Iterator[Event]:
+    """What a log may have taken in place of an event, each where it refused the one before."""
+    while event is not HOLE:
+        event = _tamed(event)
+        yield event
+
+
+def _tamed(event: Event) -> Event:
     """An event that a log takes in place of one that it refused: a message like others, else one of no known type."""
     if isinstance(event, Surfacing) and event.replaces:
         return event.model_copy(update={"surface_op": APPEND})
     if isinstance(event, CustomEvent):
         if event.turn_id is None and event.step_id is None:
-            return None
+            return HOLE
         return event.model_copy(update={"turn_id": None, "step_id": None})
     data = text.to_json(events.dump(event), event.type)
     return CustomEvent(name=event.type, data=data, timestamp=event.timestamp)

@@ -115,7 +115,7 @@ class Places:
                 session.compare_with(other, given.repeats_at_most, copies=True)
                 return
             self._losses.add("session", "lost the one whose events it begins with, which is not here")
-        await self._make(session, source)
+        await self._make_or_find(session, source)
 
     async def _source(self, session: Session) -> Point | None:
         """Where it comes from by its source's word, with the cut as it stands here."""
@@ -172,6 +172,16 @@ class Places:
         self._done.ids[session.given.key] = found.id
         self._done.known += 1
 
+    async def _make_or_find(self, session: Session, source: Point | None) -> None:
+        """Makes a session, unless another import has made it meanwhile: then that one is gone on with."""
+        try:
+            await self._make(session, source)
+        except errors.DuplicateId:
+            found = await self._found(session, source) if self._again else None
+            if found is None:
+                raise
+            self._find(session, found)
+
     async def _make(self, session: Session, source: Point | None) -> None:
         """Makes the session, without events of its own."""
         given = replace(session.given, label=session.label)
@@ -192,7 +202,7 @@ class Places:
     async def leave(self, session: Session, there: SessionMeta) -> None:
         """Ends the comparison with the log that this one repeats: what it shares is what was the same."""
         here = session.log.here
-        await self._make(session, Point(there.id, here) if here else None)
+        await self._make_or_find(session, Point(there.id, here) if here else None)
 
     async def part(self, session: Session, there: SessionMeta) -> None:
         """Goes on beside a log that differs from here on."""
@@ -208,7 +218,7 @@ class Places:
             return
         self._losses.add("session", "differed from the one here and became a fork of it")
         self._done.known -= session.given.key not in self._made
-        await self._make(session, point)
+        await self._make_or_find(session, point)
 
     async def _parent(self, given: ForeignSession) -> str | None:
         """The id of the parent, as far as it is known yet; None for a root."""

@@ -1,5 +1,6 @@
 """What is there already is found again, gone on with where a log has grown, and forked where it differs."""
 
+import asyncio
 import itertools
 import json
 from collections.abc import Iterable, Sequence
@@ -8,13 +9,23 @@ from typing import Any
 
 import pytest
 
-from storage.events import CustomEvent, Event, SurfaceHide, TurnEnd, TurnStart, UserMessage
+from storage.events import (
+    CustomEvent,
+    Event,
+    SurfaceHide,
+    SurfaceOp,
+    SurfaceOpKind,
+    TurnEnd,
+    TurnStart,
+    UserMessage,
+)
 from storage.formats.foreign import ForeignSession, Logged, Losses, Renamed, Step
 from storage.importing import Import, Imported, NotYet, Target
 from storage.importing.engine import OPEN_LOGS
 from storage.importing.log import MAX_EVENT_BYTES
 from storage.session import SessionStatus
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.formats.logs import DATA, OASST
 from tests.storage.spaces import SPACE, assert_whole, bring, contents, log_of, nodes_of
 
@@ -207,6 +218,43 @@ async def test_an_event_that_the_log_refuses_is_kept_in_another_form(store: Stor
     assert (again.sessions, again.known, again.events) == (0, 1, 0)
 
 
+async def test_an_event_that_the_log_refuses_in_two_forms_is_found_again(store: Store) -> None:
+    """A replacement in a turn that was never started: refused as such, as a message, and kept as custom."""
+    op = SurfaceOp(op=SurfaceOpKind.REPLACE, start=0, end=0)
+    summary = UserMessage(content="summary", turn_id="never", surface_op=op)
+    steps: list[Step] = [ForeignSession("a", None, id="a")]
+    steps += [Logged("a", event) for event in (*said("one"), summary, *said("two"))]
+    done = await take(store, steps)
+    assert done.warnings == ["2 user/message events refused by the log kept in another form"]
+    assert await texts(store, "a") == ["one", "custom", "two"]
+    again = await take(store, steps)
+    assert (again.sessions, again.known, again.events, again.warnings) == (0, 1, 0, [])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {f"path/{number}": {"a": number} for number in range(400_000)},
+        list(range(1_500_000)),
+        [[[list(range(10))] * 10] * 10] * 6_000,
+        {"deep": [{"text": "🌳" * 3_000_000}, {"text": '"' * 3_000_000}]},
+    ],
+    ids=["fields", "numbers", "lists", "texts"],
+)
+async def test_json_that_is_too_large_is_cut_whatever_makes_it_so(store: Store, data: Any) -> None:
+    events = [CustomEvent(name="snapshot", data=json.dumps(data)), *said("after")]
+    steps: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in events)]
+    done = await take(store, steps)
+    assert done.warnings == [f"1 event over {MAX_EVENT_BYTES} bytes cut to fit"]
+    meta = await store.sessions.get(SPACE, "a")
+    assert meta is not None
+    cut, after = await log_of(store, meta)
+    assert isinstance(cut, CustomEvent) and after.type == "user/message"
+    assert "cut, it had" in cut.data
+    assert len(cut.data.encode()) > MAX_EVENT_BYTES // 20
+    assert (await take(store, steps)).events == 0
+
+
 async def test_an_event_that_is_too_large_is_cut_and_found_again(store: Store) -> None:
     steps: list[Step] = [
         ForeignSession("a", None, id="a"),
@@ -374,6 +422,22 @@ async def test_imports_of_one_growing_log_at_a_time_append_nothing_twice(store: 
     assert await texts(store, "a") == ["one", "two", "three", "four"]
     assert sum(each.events for each in done) == 4
     assert [each.known for each in done] == [0, 1]
+    await assert_whole(store)
+
+
+async def test_imports_of_the_same_logs_at_a_time_make_each_session_once(store: Store, open_store: OpenStore) -> None:
+    trees = b"".join((DATA / OASST).read_bytes().splitlines(keepends=True)[:5])
+    logs = {"trees": trees, "claude-code/session-624a4a58.jsonl": None, "codex": lines_of("a", *map(str, range(3_000)))}
+    stores = [store, await open_store(), await open_store()]
+    done = await asyncio.gather(*(bring(each, name, content) for each in stores for name, content in logs.items()))
+    assert [each.refused for each in done] == [{}] * len(done)
+    alone = [await bring(store, name, content, space="alone") for name, content in logs.items()]
+    found, expected = await contents(store), await contents(store, "alone")
+    assert {id: untimed(each["events"]) for id, each in found.items()} == {
+        id: untimed(each["events"]) for id, each in expected.items()
+    }
+    for count in ("events", "sessions", "forks", "nodes"):
+        assert sum(getattr(each, count) for each in done) == sum(getattr(each, count) for each in alone)
     await assert_whole(store)
 
 
