@@ -48,6 +48,21 @@ class Dialogue:
     return its seq.
     """
 
+    __slots__ = (
+        "_awaited",
+        "_calls",
+        "_losses",
+        "_made_ids",
+        "_step_end",
+        "_steps",
+        "_turns",
+        "_waiting",
+        "head",
+        "key",
+        "step",
+        "turn",
+    )
+
     def __init__(self, key: str, losses: Losses) -> None:
         self.key = key
         self.head = 0

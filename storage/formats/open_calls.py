@@ -24,6 +24,8 @@ class Layer(NamedTuple):
 class OpenCalls:
     """The calls without a result, by id. A mark of them costs little, however many there are."""
 
+    __slots__ = ("_answered", "_below", "_calls", "_size")
+
     def __init__(self, layer: Layer | None = None) -> None:
         self._below = layer and layer.below
         self._calls = {id: list(places) for id, places in layer.calls.items()} if layer else {}
