@@ -57,8 +57,8 @@ _BY_NAME: Mapping[str, ModuleType] = {
 FORMATS = tuple(_BY_NAME)
 """The names of the formats that can be read."""
 HEAD = 20
-"""Records at a document's start by which its format is told, or fewer that are long texts."""
-HEAD_CHARACTERS = 1024 * 1024
+"""Records at a document's start by which its format is told, or fewer that are long."""
+HEAD_CHARACTERS = 4 * 1024 * 1024
 
 
 class Feed:
@@ -104,10 +104,27 @@ def head_of(found: Iterator[Record | Broken]) -> tuple[list[Record | Broken], It
     size = 0
     for record in itertools.islice(found, HEAD):
         head.append(record)
-        size += len(record.value.content) if isinstance(record, Record) and isinstance(record.value, Unparsed) else 0
+        size += _length(record.value, HEAD_CHARACTERS) if isinstance(record, Record) else 0
         if size > HEAD_CHARACTERS:
             break
     return head, itertools.chain(head, found)
+
+
+def _length(value: object, enough: int) -> int:
+    """The characters of a value's texts, and one for each item; more than `enough` are not counted."""
+    length = 0
+    waiting = [value]
+    while waiting and length <= enough:
+        match waiting.pop():
+            case str(content) | Unparsed(content=content):
+                length += len(content)
+            case list() as items:
+                length += len(items)
+                waiting += items
+            case dict() as fields:
+                length += len(fields)
+                waiting += fields.values()
+    return length
 
 
 def feed(name: str, head: Sequence[Record | Broken], format: str | None = None, *, lenient: bool = False) -> Feed:

@@ -1,5 +1,7 @@
 """The log of one line of a Claude Code conversation: a session, a sub-agent, or a branch of one of them."""
 
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -48,6 +50,24 @@ class Thread:
     tell, with the results of its calls.
     """
 
+    __slots__ = (
+        "_answered",
+        "_command",
+        "_last",
+        "_losses",
+        "_message",
+        "_rank",
+        "agent",
+        "dialogue",
+        "facts",
+        "key",
+        "label",
+        "root",
+        "session",
+        "sidechain",
+        "tip",
+    )
+
     def __init__(self, key: str, entry: Entry, losses: Losses) -> None:
         self.key = key
         self.session = entry.session
@@ -55,7 +75,7 @@ class Thread:
         self.sidechain = entry.sidechain
         self.root = key
         self.tip: int | None = None
-        self.facts = dict(entry.facts)
+        self.facts: Mapping[str, str] = entry.facts
         self.label: str | None = None
         self.dialogue = Dialogue(key, losses)
         self._command: tuple[str, str] | None = None
@@ -67,11 +87,9 @@ class Thread:
 
     def fork(self, key: str) -> "Thread":
         """The same state for another session, which begins where this one stands."""
-        other = object.__new__(Thread)
-        other.__dict__ |= self.__dict__
+        other = copy(self)
         other.key = key
         other.dialogue = self.dialogue.fork(key)
-        other.facts = dict(self.facts)
         other.label, other._rank = None, 0
         other._message = self._message and self._message.copy()
         return other
@@ -282,7 +300,7 @@ class Thread:
         """Facts that differ from those that the session began with, or that are new, each under its own name."""
         for name, value in entry.facts.items():
             if self.facts.get(name) != value:
-                self.facts[name] = value
+                self.facts = {**self.facts, name: value}
                 self.dialogue.add(CustomEvent(name=name, data=text.to_json(value, entry.place), timestamp=entry.time))
 
     @property

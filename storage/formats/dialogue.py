@@ -5,7 +5,6 @@ ended by the record that shows its end: the answer, the last result, or what com
 """
 
 import hashlib
-from collections import defaultdict, deque
 from typing import Any, NamedTuple
 
 from storage.events import (
@@ -24,11 +23,11 @@ from storage.events import (
     UserMessage,
 )
 from storage.formats.foreign import Logged, Losses, Step
+from storage.formats.open_calls import Layer, OpenCalls
 
 MAX_IDENTIFIER = 256
 LABEL_LENGTH = 80
 """Characters of a label that is made of a text."""
-_Calls = tuple[tuple[str, tuple[tuple[str | None, str | None], ...]], ...]
 
 
 class Mark(NamedTuple):
@@ -38,8 +37,8 @@ class Mark(NamedTuple):
     turn: str | None
     step: str | None
     counts: tuple[int, int, int, int]
-    calls: _Calls
-    step_end: dict[str, Any] | None
+    calls: Layer
+    step_end: dict[str, Any]
 
 
 class Dialogue:
@@ -48,6 +47,21 @@ class Dialogue:
     What is added waits in it until `take`. Times are in ms since 1970; JSON is given as text. Methods that log an event
     return its seq.
     """
+
+    __slots__ = (
+        "_awaited",
+        "_calls",
+        "_losses",
+        "_made_ids",
+        "_step_end",
+        "_steps",
+        "_turns",
+        "_waiting",
+        "head",
+        "key",
+        "step",
+        "turn",
+    )
 
     def __init__(self, key: str, losses: Losses) -> None:
         self.key = key
@@ -59,27 +73,22 @@ class Dialogue:
         self._steps = 0
         self._made_ids = 0
         self._waiting: list[Logged] = []
-        self._unanswered: defaultdict[str, deque[tuple[str | None, str | None]]] = defaultdict(deque)
-        self._marked_calls: _Calls | None = ()
+        self._calls = OpenCalls()
         self._awaited = 0
         self._step_end: dict[str, Any] = {}
 
     def mark(self) -> Mark:
         """The state now, to go on from in another session."""
-        if self._marked_calls is None:
-            self._marked_calls = tuple((call, tuple(places)) for call, places in self._unanswered.items())
         counts = (self._turns, self._steps, self._made_ids, self._awaited)
-        return Mark(self.head, self.turn, self.step, counts, self._marked_calls, dict(self._step_end) or None)
+        return Mark(self.head, self.turn, self.step, counts, self._calls.mark(), dict(self._step_end))
 
     def resume(self, key: str, mark: Mark) -> "Dialogue":
         """Another session whose first own event comes at the head of the mark, with the state of then."""
         other = Dialogue(key, self._losses)
         other.head, other.turn, other.step = mark.head, mark.turn, mark.step
         other._turns, other._steps, other._made_ids, other._awaited = mark.counts
-        other._marked_calls = mark.calls
-        for call, places in mark.calls:
-            other._unanswered[call] = deque(places)
-        other._step_end = dict(mark.step_end or {})
+        other._calls = OpenCalls(mark.calls)
+        other._step_end = dict(mark.step_end)
         return other
 
     def fork(self, key: str) -> "Dialogue":
@@ -198,8 +207,7 @@ class Dialogue:
     def call(self, call_id: object, name: str, args: JsonText, *, time: int | None = None) -> int:
         """A tool call; one without an id gets one. Arguments that are null become an empty text."""
         id = self._call_id(call_id)
-        self._unanswered[id].append((self.turn, self.step))
-        self._marked_calls = None
+        self._calls.add(id, (self.turn, self.step))
         self._awaited += self.step is not None
         args = '""' if args == "null" else args
         return self.add(ToolCall(call_id=id, name=name, args=args, timestamp=time, **self._place()))
@@ -221,11 +229,8 @@ class Dialogue:
         One without a call id answers the oldest call that has no result. `more` are further fields of the event.
         """
         id = self._answered_id(call_id)
-        places = self._unanswered.get(id)
-        turn, step = places.popleft() if places else (self.turn, self.step)
-        self._marked_calls = None
-        if places is not None and not places:
-            del self._unanswered[id]
+        made = self._calls.answer(id)
+        turn, step = made or (self.turn, self.step)
         event = ToolResult(
             call_id=id,
             result=result,
@@ -238,7 +243,7 @@ class Dialogue:
             **more,
         )
         seq = self.add(event)
-        if places is not None and step is not None and (turn, step) == (self.turn, self.step):
+        if made is not None and step is not None and (turn, step) == (self.turn, self.step):
             self._awaited -= 1
             if self._awaited == 0 and ends_step:
                 self.end_step(time=time)
@@ -268,7 +273,7 @@ class Dialogue:
         if isinstance(given, str) and given:
             return self._fitted(given)
         self._losses.add("tool result", "without a call id got that of the oldest call without a result")
-        oldest = next(iter(self._unanswered), None)
+        oldest = self._calls.oldest()
         return oldest if oldest is not None else self._call_id(None)
 
     def _fitted(self, given: str) -> str:

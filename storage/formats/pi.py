@@ -16,7 +16,8 @@ from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.facts import instant
 from storage.formats.foreign import ForeignSession, Losses, Reader, Renamed, Step, legal_id, made_id
 from storage.formats.naming import id_by_first
-from storage.formats.pi_messages import Act, Line, Place
+from storage.formats.pi_messages import Act, Line
+from storage.formats.pi_places import Place, Places
 from storage.formats.records import Record
 from storage.formats.values import as_object, as_text
 
@@ -57,7 +58,7 @@ class _Reader:
         self._told: list[Step] = []
         self._root: Place | None = None
         self._line: Line | None = None
-        self._places: dict[str, Place] = {}
+        self._places = Places()
         self._firsts = array("q")
 
     def add(self, record: Record) -> Sequence[Step]:
@@ -100,7 +101,7 @@ class _Reader:
         line = Line(Dialogue(id, self._losses))
         self._root = Place(line, 0, line.dialogue.mark())
         self._line = line
-        self._places = {}
+        self._places = Places()
         self._firsts = array("q", [0])
 
     def _entry(self, kind: str, value: dict[str, Any], place: str) -> None:
@@ -117,7 +118,7 @@ class _Reader:
         line.time = times.iso(value.get("timestamp")) or line.time
         if isinstance(id, str) and id:
             line.tip = id
-            self._places[id] = Place(line, first, line.dialogue.mark())
+            self._places.add(id, Place(line, first, line.dialogue.mark()))
         self._told += line.dialogue.take()
         self._name(line)
 
@@ -137,7 +138,9 @@ class _Reader:
             return self._line
         if "parentId" not in value or (parent is None and not self._places):
             return self._line
-        before = self._root if parent is None else self._places.get(parent) if isinstance(parent, str) else None
+        if parent is not None and parent == self._line.tip:
+            return self._line
+        before = self._root if parent is None else self._places.get(parent)
         if before is None:
             self._losses.add("record", "whose parent is not in the log put behind the one before it")
             return self._line
@@ -227,7 +230,7 @@ class _Reader:
         index, id = compaction.get("firstKeptEntryIndex"), compaction.get("firstKeptEntryId")
         if isinstance(id, str):
             place = self._places.get(id)
-            return place.first if place is not None and line.shows(place) else None
+            return place.first if place is not None and line.shows(place.line, place.first) else None
         if type(index) is int and 0 < index < len(self._firsts):
             return self._firsts[index]
         return None
@@ -241,8 +244,7 @@ class _Reader:
 
     def _labelled(self, value: Mapping[str, Any], facts: JsonText, time: int | None) -> Act:
         def act(line: Line) -> None:
-            target = value.get("targetId")
-            place = self._places.get(target) if isinstance(target, str) else None
+            place = self._places.get(value.get("targetId"))
             if place is not None and place.line.source is not None:
                 self._rename(place.line, value["label"])
             line.dialogue.custom("label", facts, time=time)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from storage import errors, text
 from storage.events import JsonText, RunStatus
 from storage.formats import times
-from storage.formats.dialogue import Dialogue, Mark, label_of
+from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.facts import instant
 from storage.formats.foreign import Losses
 from storage.formats.values import measure
@@ -35,24 +35,16 @@ class Line:
         if source is not None:
             self.compactions += [each for each in source.compactions if each[0] < self.at]
 
-    def shows(self, place: "Place") -> bool:
-        """Whether an entry is on this path."""
+    def shows(self, other: "Line", seq: int) -> bool:
+        """Whether an event of a path is on this one too."""
         line: Line | None = self
         until = self.dialogue.head
         while line is not None:
-            if line is place.line:
-                return place.first < until
+            if line is other:
+                return seq < until
             until = min(until, line.at)
             line = line.source
         return False
-
-
-class Place(NamedTuple):
-    """The seq of an entry's first event, and what is open behind its last one."""
-
-    line: Line
-    first: int
-    mark: Mark
 
 
 Act = Callable[[Line], None]

@@ -206,6 +206,9 @@ def _taken(stream: BinaryIO, size: int) -> bytes:
 def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Record | Broken]:
     """The records of a document whose first line is none: one value over many lines, broken, or no JSON at all."""
     content = first.content
+    if len(content) > MAX_RECORD_BYTES:
+        yield from _texts(name, joined(content, stream), first.number, why.why)
+        return
     if first.whole:
         content += _taken(stream, WHOLE_BYTES + 1 - len(content))
     if len(content) <= WHOLE_BYTES:

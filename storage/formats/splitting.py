@@ -14,6 +14,7 @@ _IN_VALUE = re.compile(rb'[^"\[\]{}]*')
 _BETWEEN = re.compile(rb'[^"\[\]{},]*')
 _IN_KEY = re.compile(rb'[^"\[\]{},:]*')
 _SPACE = re.compile(rb"[ \t\r\n]*")
+_BRACKETS = re.compile(rb"[\[{]+")
 _QUOTE = ord('"')
 _OPENING = frozenset(b"[{")
 _CLOSING = frozenset(b"]}")
@@ -117,7 +118,8 @@ class Scanner:
             if byte == _QUOTE:
                 quoted = not quoted
             elif byte in _OPENING:
-                depth += 1
+                depth += self._passed(_BRACKETS) - at
+                continue
             elif byte in _CLOSING and depth:
                 depth -= 1
             else:

@@ -13,6 +13,9 @@ _END = re.compile(rb"\.\.\.(?:\s|\Z)")
 _BETWEEN = re.compile(rb"\s*(?:[%#].*)?\Z|\.\.\.(?:\s|\Z)", re.DOTALL)
 """A line that is no part of a document, or only of one that follows, such as a comment."""
 
+_PIECE = 1024 * 1024
+"""Longer lines are read piece by piece."""
+
 
 class Document(NamedTuple):
     """The text of a document, None where it is too long, and the number of its first line."""
@@ -28,7 +31,7 @@ def documents(stream: BinaryIO, limit: int, line: int = 1) -> Iterator[Document]
     """
     current = _Open(line, limit)
     told = False
-    for number, piece, begins in _pieces(stream, limit + 1, line):
+    for number, piece, begins in _pieces(stream, line):
         if begins and current.begun and _START.match(piece):
             yield current.document()
             current, told = _Open(number, limit), True
@@ -42,10 +45,10 @@ def documents(stream: BinaryIO, limit: int, line: int = 1) -> Iterator[Document]
         yield current.document()
 
 
-def _pieces(stream: BinaryIO, size: int, number: int) -> Iterator[tuple[int, bytes, bool]]:
+def _pieces(stream: BinaryIO, number: int) -> Iterator[tuple[int, bytes, bool]]:
     """Lines with their numbers, longer ones in several pieces; the last says whether a line begins with it."""
     begins = True
-    while piece := stream.readline(size):
+    while piece := stream.readline(_PIECE):
         yield number, piece, begins
         begins = piece.endswith(b"\n")
         number += begins

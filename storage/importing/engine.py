@@ -7,6 +7,7 @@ appended.
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 
 from storage import errors
 from storage.formats.foreign import ForeignSession, Logged, Losses, Reading, Renamed, Step
@@ -109,7 +110,8 @@ class Import:
         if len(self._open) >= OPEN_LOGS or sum(each.log.weight for each in self._open.values()) > WAITING_WEIGHT:
             await self._settle_all(ended=False)
         self._told.append(given.key)
-        self._opened(fitting.session_fitted(given, self.done.losses) if self._again else given)
+        told = replace(given, events=())  # which wait in its log alone
+        self._opened(fitting.session_fitted(told, self.done.losses) if self._again else told)
         await self.take([Logged(given.key, event) for event in given.events])
 
     async def _check_elsewhere(self, given: ForeignSession) -> None:

@@ -392,6 +392,24 @@ def test_a_branch_from_inside_a_step_goes_on_in_it() -> None:
     assert [len(of_type(StepEnd, log)) for log in logs.values()] == [1, 1]
 
 
+def test_branches_from_inside_steps_have_what_was_measured_of_them() -> None:
+    def step(id: str, parent: str, call: str, usage: dict[str, int]) -> list[Any]:
+        return [
+            calls(call, usage=usage) | {"id": id, "parentId": parent},
+            result(call) | {"id": f"{id}-result", "parentId": id},
+        ]
+
+    first, second = step("b", "a", "x", {"input": 3, "output": 4}), step("c", "b-result", "y\ud800", {"input": 5})
+    branches = [user("first", "d", "b"), user("second", "e", "c")]
+    logs = visible_logs(read(HEADER, user("go", "a"), *first, *second, *branches)[0])
+    measured = {
+        key: [(each.token_count, each.model_output) for each in of_type(StepEnd, log)] for key, log in logs.items()
+    }
+    assert len(measured["s"]) == 2
+    assert measured["s:d"] == measured["s"][:1]
+    assert measured["s:e"] == measured["s"]
+
+
 def test_a_turn_that_a_branch_leaves_open_ends_with_the_next_question() -> None:
     started = calls("x") | {"id": "b", "parentId": "a"}
     values = [HEADER, user("go", "a"), started, result("x") | {"id": "c", "parentId": "b"}, user("no", "d", "b")]

@@ -1,11 +1,13 @@
 """Documents are recognised by what they hold, and refused with what did not fit."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
 from storage import errors
-from storage.formats import FORMATS, read
+from storage.formats import FORMATS, HEAD_CHARACTERS, head_of, read
+from storage.formats.records import Broken, Record
 
 from .logs import ALL, OASST, TAU_BENCH, document
 
@@ -69,3 +71,13 @@ def test_one_value_may_span_lines() -> None:
 def test_what_cannot_be_read_is_refused_with_its_place(content: str, message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
         read("x", content)
+
+
+def test_of_long_records_few_are_read_to_tell_a_format() -> None:
+    numbers = iter(range(5))
+    long = {"role": "user", "content": [{"type": "text", "text": "x" * (HEAD_CHARACTERS // 2)}]}
+    records: Iterator[Record | Broken] = (Record(f"x line {number}", long) for number in numbers)
+    head, found = head_of(records)
+    assert len(head) == 2
+    assert next(numbers) == 2
+    assert len(list(found)) == 4

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 import tracemalloc
 from collections.abc import Iterator
 from typing import Any
@@ -366,10 +367,10 @@ def test_a_large_document_takes_little_memory_and_is_read_as_it_is_taken(
     assert peak < 16 * MIB < source.given
 
 
-@pytest.mark.parametrize("opening", [b'{"a":"', b'{"a":1,"b":[', b"[", b'["', b"x", b"\x00"])
+@pytest.mark.parametrize("opening", [b'{"a":"', b'{"a":1,"b":[', b"[", b'["', b'"', b"x", b"\x00"])
 def test_what_never_ends_is_passed_over_in_little_memory(opening: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WHOLE_BYTES", MIB)
-    monkeypatch.setattr(module, "MAX_RECORD_BYTES", 2 * MIB)
+    monkeypatch.setattr(module, "WHOLE_BYTES", 2 * MIB)
+    monkeypatch.setattr(module, "MAX_RECORD_BYTES", 8 * MIB)
     source = Generated(iter([opening, *[b"1" * MIB] * 40]))
     tracemalloc.start()
     try:
@@ -377,4 +378,13 @@ def test_what_never_ends_is_passed_over_in_little_memory(opening: bytes, monkeyp
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 16 * MIB
+    assert peak < 3 * 8 * MIB
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_brackets_in_a_row_are_passed_over_at_once() -> None:
+    depth = 4 * MIB
+    began = time.monotonic()
+    assert broken("[" * depth) == [("x [0]", "the document ends in the middle")]
+    assert values("[" + "[" * 100 + "]" * 100 + ',{"a":[[{"b":[]}]]}]')[1] == {"a": [[{"b": []}]]}
+    assert time.monotonic() - began < 2
