@@ -14,6 +14,9 @@ from storage.slots import check_size
 from storage.state import LogState
 from storage.topology import NodeDocument
 
+DEFAULT_LABELS = ("Root", "Session")
+"""Of a root that is given no label, and of any other session."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
@@ -81,7 +84,7 @@ async def create(tx: Transaction, space: str, new: NewSession) -> SessionMeta:
     await _check_id(tx, space, new.id)
     if new.source_session_id is not None and await tx.session(space, new.source_session_id) is None:
         raise errors.NotFound(f"sourceSessionId: no session {new.source_session_id!r}")
-    default_label = "Root" if new.parent_id is None else "Session"
+    default_label = DEFAULT_LABELS[new.parent_id is not None]
     label = check_label(new.label if new.label is not None else default_label)
     check_document(new.metadata, "metadata")
     check_config(new.config)

@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 class Places:
-    """The places of entries by id. They take about 300 bytes each."""
+    """The places of entries by id, of which the hash of 64 bits is kept. They take about 300 bytes each."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}

@@ -77,7 +77,7 @@ class Import:
             elif step.key not in self.done.refused:
                 session = self._open.get(step.key) or await self._taken_up(step.key)
                 if isinstance(step, Renamed):
-                    session.label, session.renamed = step.label, True
+                    session.rename(step.label)
                 elif session.log.add(step):
                     await self._settle_in_order(session)
 
@@ -93,7 +93,11 @@ class Import:
             for given in self._places.unfinished:
                 if given.key not in self.done.refused:
                     await self._named(given.key, work(given))
+        for known in self._places.known:
+            if known.given.key not in self.done.refused:
+                await self._named(known.given.key, self._places.catch_up(known))
         self._places.unfinished.clear()
+        self._places.known.clear()
         self.done.ids = {key: self.done.ids[key] for key in self._told if key in self.done.ids}
         self.done.warnings = self.done.losses.warnings()
         return self.done
@@ -135,6 +139,7 @@ class Import:
         session = self._opened(put.given or ForeignSession(key, None))
         session.id = put.id
         session.log.id, session.log.position, session.log.shifts = put.id, put.position, put.shifts
+        session.labels = put.labels
         session.settled = True
         there = await self._target.session(put.id) if put.given is not None else None
         if there is not None:
@@ -165,7 +170,7 @@ class Import:
             if session.settled and not session.copies:
                 log = session.log
                 given = None if session.there is None else session.given
-                self._put_away[key] = PutAway(log.id, log.position, log.shifts, given)
+                self._put_away[key] = PutAway(log.id, log.position, log.shifts, session.labels, given)
                 del self._open[key]
 
     def _ready(self, waiting: dict[str, Session]) -> list[Session]:
@@ -202,8 +207,8 @@ class Import:
                 await self._places.leave(session, session.there)
             elif log.waiting:
                 session.there = None
-        if session.renamed and session.there is None and session.label is not None:
-            await self._target.rename(log.id, session.label)
+        if session.renamed and not session.copies and session.label is not None:
+            await self._target.rename(log.id, session.label, session.labels)
             session.renamed = False
 
     async def _write(self, session: Session) -> None:

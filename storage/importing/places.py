@@ -10,7 +10,8 @@ from storage.formats.foreign import ForeignSession, Losses
 from storage.importing import ids as import_ids
 from storage.importing.log import ImportedLog, Shift
 from storage.importing.target import Point, Target
-from storage.session import SessionMeta
+from storage.lifecycle import DEFAULT_LABELS
+from storage.session import MAX_LABEL, SessionMeta
 
 _BASE_CHARACTERS = 118
 """Of an id, so that with a number behind it is still one of at most 128."""
@@ -48,11 +49,18 @@ class Session:
         self.log = log
         self.id = given.id
         self.label = given.label
+        self.labels: tuple[str, ...] = DEFAULT_LABELS if given.label is None else (given.label[:MAX_LABEL],)
         self.renamed = False
         self.settled = False
         self.there: SessionMeta | None = None
         self.limit = 0
         self.copies = False
+
+    def rename(self, label: str) -> None:
+        """Takes another label. `labels` are all that its source gave it: one that is none of them was given here."""
+        self.label, self.renamed = label, True
+        if label[:MAX_LABEL] not in self.labels:
+            self.labels = (*self.labels, label[:MAX_LABEL])
 
     @property
     def forks(self) -> bool:
@@ -72,7 +80,15 @@ class PutAway(NamedTuple):
     id: str
     position: int
     shifts: tuple[Shift, ...]
+    labels: tuple[str, ...]
     given: ForeignSession | None
+
+
+class Known(NamedTuple):
+    """A session that was there already, and its head when it was found."""
+
+    given: ForeignSession
+    head: int
 
 
 class Logs(Protocol):
@@ -88,11 +104,13 @@ class Logs(Protocol):
 class Places:
     """Finds or makes the sessions of one source, the places of other ones known by `logs`.
 
-    `again`: a session may be there already; else all must be new. `unfinished` are those made that need all others.
+    `again`: a session may be there already; else all must be new. `unfinished` are those made that need all others,
+    `known` those found that may lack something of what their source tells beside the events.
     """
 
     def __init__(self, target: Target, format: str, logs: Logs, done: Imported, *, again: bool) -> None:
         self.unfinished: list[ForeignSession] = []
+        self.known: list[Known] = []
         self._target = target
         self._format = format
         self._logs = logs
@@ -171,6 +189,13 @@ class Places:
         session.compare_with(found)
         self._done.ids[session.given.key] = found.id
         self._done.known += 1
+        given = session.given
+        if self._is_late(given) or given.parent_id is not None or _has_more(given) or given.system_prompt is not None:
+            self.known.append(Known(given, found.head))
+
+    def _is_late(self, given: ForeignSession) -> bool:
+        """Whether its parent is told after it, if at all."""
+        return given.parent is not None and not self._logs.is_told(given.parent)
 
     async def _make_or_find(self, session: Session, source: Point | None) -> None:
         """Makes a session, unless another import has made it meanwhile: then that one is gone on with."""
@@ -195,8 +220,10 @@ class Places:
         self._done.forks += shares
         self._done.sessions += given.counted
         self._done.nodes += not given.counted and not shares
-        late = given.parent is not None and not self._logs.is_told(given.parent)
-        if late or given.refs or given.archived or given.memory is not None or given.insight is not None:
+        if given.label is None and shares and (made := await self._target.session(id)) is not None:
+            session.labels = (*session.labels, made.label)
+        late = self._is_late(given)
+        if late or _has_more(given):
             self.unfinished.append(given if late else replace(given, parent=None))
 
     async def leave(self, session: Session, there: SessionMeta) -> None:
@@ -254,12 +281,39 @@ class Places:
                 raise
             self._losses.add(what, "refused by the forest left out")
 
+    async def catch_up(self, known: Known) -> None:
+        """Gives a session that was there what it lacks: its import was cut off, or what it names came later."""
+        given = known.given
+        if given.key in self._made:
+            return
+        id = self._done.ids[given.key]
+        await self._adopted(given, id)
+        for key in given.refs:
+            if key in self._done.ids:
+                await self._tied("reference", self._target.refer(id, self._done.ids[key]))
+        await self._target.catch_up(given, id, known.head)
+
+    async def _adopted(self, given: ForeignSession, id: str) -> None:
+        """Puts a session under its parent, if that was made after it; else it stands where somebody has put it."""
+        parent_id = given.parent_id if given.parent is None else self._done.ids.get(given.parent)
+        parent = None if parent_id is None else await self._target.session(parent_id)
+        if parent is None:
+            return
+        node = await self._target.node(id)
+        if node.parent_id == self._target.parent_id and parent.created_at >= node.session.created_at:
+            await self._tied("parent", self._target.move(id, parent.id))
+
     async def complete(self, given: ForeignSession) -> None:
         await self._target.complete(given, self._done.ids[given.key])
 
     async def undo(self) -> list[str]:
         """Deletes what was made, the newest first; which of it could not be deleted."""
         return [id for id in reversed(self._made.values()) if not await self._target.delete(id)]
+
+
+def _has_more(given: ForeignSession) -> bool:
+    """Whether it has something that can only come when all sessions and its log are there."""
+    return bool(given.refs) or given.archived or given.memory is not None or given.insight is not None
 
 
 def _variants(base: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The space that logs are imported into: what an import reads of it and writes to it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from storage.lifecycle import Fork, NewSession
 from storage.session import MAX_LABEL, SessionConfig, SessionMeta, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store
+from storage.topology import TopologyNode
 
 
 class Point(NamedTuple):
@@ -40,6 +41,13 @@ class Target:
     async def has(self, id: str) -> bool:
         """Whether there is such a session."""
         return await self.session(id) is not None
+
+    async def node(self, id: str) -> TopologyNode:
+        """Where a session stands. Raises NotFound."""
+        node = await self.store.tree.node(self.space, id)
+        if node is None:
+            raise errors.NotFound(f"no session {id!r}")
+        return node
 
     async def point(self, id: str) -> Point | None:
         """Where a session comes from, None where from no other."""
@@ -96,9 +104,7 @@ class Target:
             await self._put(id, SlotName.SYSTEM_PROMPT, session.system_prompt)
         if not forked and session.config is None:
             return
-        node = await self.store.tree.node(self.space, id)
-        if node is None:
-            raise errors.NotFound(f"no session {id!r}")
+        node = await self.node(id)
         given = {"workflow_mode": session.workflow_mode, "metadata": session.metadata}
         if changes := {name: value for name, value in given.items() if getattr(node.session, name) != value}:
             await self.store.sessions.update(self.space, id, changes)
@@ -119,9 +125,11 @@ class Target:
         seqs = [node.seq for node in surface.nodes() if first <= node.seq <= last]
         return SurfaceOp(op=SurfaceOpKind.REPLACE, start=seqs[0], end=seqs[-1]) if seqs else APPEND
 
-    async def rename(self, id: str, label: str) -> None:
-        """Sets a label, cut where it is too long."""
-        await self.store.sessions.update(self.space, id, {"label": label[:MAX_LABEL]})
+    async def rename(self, id: str, label: str, labels: Collection[str]) -> None:
+        """Sets a label, cut where it is too long, in place of one of these; another one was given here, and stays."""
+        meta = await self.session(id)
+        if meta is not None and meta.label in labels and meta.label != label[:MAX_LABEL]:
+            await self.store.sessions.update(self.space, id, {"label": label[:MAX_LABEL]})
 
     async def move(self, id: str, parent_id: str) -> None:
         """Puts a session under a parent."""
@@ -139,6 +147,19 @@ class Target:
             await self._put(id, SlotName.MEMORY, session.memory, session.memory_at_seq)
         if session.archived:
             await self.store.sessions.set_status(self.space, id, SessionStatus.ARCHIVED)
+
+    async def catch_up(self, session: ForeignSession, id: str, head: int) -> None:
+        """Writes those slots that were never written here. Archives what has come on since it had this head."""
+        held = (await self.store.sessions.slots(self.space, [id])).get(id)
+        if held is not None and held.system_prompt is None and session.system_prompt is not None:
+            await self._put(id, SlotName.SYSTEM_PROMPT, session.system_prompt)
+        lacks = {
+            name: None if held is None or getattr(held, name) is not None else getattr(session, name)
+            for name in ("insight", "memory")
+        }
+        meta = await self.session(id)
+        archived = session.archived and meta is not None and (meta.head > head or any(lacks.values()))
+        await self.complete(replace(session, insight=lacks["insight"], memory=lacks["memory"], archived=archived), id)
 
     async def delete(self, id: str) -> bool:
         """Deletes a session; False if that could not be done."""

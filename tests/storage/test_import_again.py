@@ -23,7 +23,8 @@ from storage.formats.foreign import ForeignSession, Logged, Losses, Renamed, Ste
 from storage.importing import Import, Imported, NotYet, Target
 from storage.importing.engine import OPEN_LOGS
 from storage.importing.log import MAX_EVENT_BYTES
-from storage.session import SessionStatus
+from storage.session import MAX_LABEL, SessionStatus, SlotName
+from storage.slots import SlotWrite
 from storage.store import Store
 from tests.conftest import OpenStore
 from tests.formats.logs import DATA, OASST
@@ -335,7 +336,62 @@ async def test_a_label_that_comes_late_names_the_session(store: Store) -> None:
     more: list[Step] = [Logged("a", UserMessage(content="two")), Renamed("a", "third")]
     await take(store, [*start, Renamed("a", "second"), *more])
     meta = await store.sessions.get(SPACE, "a")
-    assert meta is not None and meta.label == "third"
+    assert meta is not None and (meta.label, meta.head) == ("by hand", 2)
+
+
+async def test_a_label_that_is_all_that_has_grown_names_the_session(store: Store) -> None:
+    named: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in said("one"))]
+    for label in ("first", "second", "third " * 200):
+        named.append(Renamed("a", label))
+        await take(store, named)
+        meta = await store.sessions.get(SPACE, "a")
+        assert meta is not None and meta.label == label[:MAX_LABEL]
+    await take(store, named)
+
+
+async def test_an_import_that_was_cut_off_is_completed_by_the_next(store: Store) -> None:
+    given: dict[str, Any] = {"memory": "m", "insight": "i", "systemPrompt": "p", "status": "ARCHIVED", "refs": ["b"]}
+    whole = lines_of("a", "one", "two", **given) + lines_of("b")
+    cut_off = Import(Target(store, SPACE), "made", Losses(), again=True)
+    await cut_off.take([ForeignSession("a", "Root", id="a"), *(Logged("a", event) for event in said("one"))])
+    await cut_off.settle()
+    done = await bring(store, "a", whole)
+    assert (done.known, done.sessions, done.events, done.warnings) == (1, 1, 1, [])
+    await bring(store, "a", whole, space="other")
+    found, expected = await contents(store), await contents(store, "other")
+    assert found.keys() == expected.keys()
+    for id in found:
+        first, second = found[id], expected[id]
+        assert untimed(first.pop("events")) == untimed(second.pop("events"))
+        first.pop("totals"), second.pop("totals")
+        assert first == second
+    before = await contents(store)
+    assert (await bring(store, "a", whole)).refused == {}
+    assert await contents(store) == before
+    await assert_whole(store)
+
+
+async def test_what_was_changed_here_since_an_import_stays(store: Store) -> None:
+    whole = lines_of("a", "one", memory="m", insight="i", status="ARCHIVED") + lines_of("b", "eins", parentId="a")
+    await bring(store, "a", whole)
+    await store.sessions.set_status(SPACE, "a", SessionStatus.ACTIVE)
+    await store.sessions.put_slot(SPACE, SlotWrite("a", SlotName.MEMORY, "new"))
+    await store.sessions.clear_insight(SPACE, "a", None)
+    await store.tree.move(SPACE, "b", None)
+    before = await contents(store)
+    await bring(store, "a", whole)
+    assert await contents(store) == before
+
+
+async def test_a_child_that_came_before_its_parent_is_put_under_it(store: Store) -> None:
+    child: list[Step] = [ForeignSession("c", None, id="c", parent_id="p")]
+    await take(store, child)
+    await take(store, [ForeignSession("p", None, id="p")])
+    assert (await take(store, child)).warnings == []
+    assert {node.id: node.parent_id for node in await nodes_of(store)} == {"p": None, "c": "p"}
+    await store.tree.move(SPACE, "c", None)
+    await store.tree.delete(SPACE, "p")
+    assert (await take(store, child)).warnings == []
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
