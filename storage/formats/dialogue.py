@@ -287,4 +287,5 @@ class Dialogue:
 
 def label_of(content: str) -> str | None:
     """A label from the first words of a text."""
-    return " ".join(content.split())[:LABEL_LENGTH].rstrip() or None
+    words = content.split(maxsplit=LABEL_LENGTH)[:LABEL_LENGTH]  # a text may have millions
+    return " ".join(words)[:LABEL_LENGTH].rstrip() or None

@@ -7,9 +7,9 @@ whatever way the document is written and however long it is.
 """
 
 import io
-import itertools
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import orjson
@@ -24,6 +24,8 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 """The longest record that is read; a longer one is broken."""
 WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
+LEAN_BYTES = 4 * 1024 * 1024
+"""A longer record is decoded by what needs no more memory than its value: orjson takes thirteen times the text."""
 MARK = b"\xef\xbb\xbf"
 """The byte order mark."""
 _LONG_RUN = b"0" * 19
@@ -73,7 +75,7 @@ def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
     if len(head) > WHOLE_BYTES and _is_listed(head.removeprefix(MARK)):
         yield from _split(name, head.removeprefix(MARK), stream, 1)
         return
-    lines = _lines(stream, head=head)
+    lines = _Lines(stream, head=head)
     first = next(lines, None)
     if first is None:
         raise errors.BadInput(f"{name}: the document is empty")
@@ -90,7 +92,9 @@ def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
         yield from _document(name, record)
         return
     yield record
-    yield from (line(name, found) for found in itertools.chain([second], lines))
+    yield line(name, second)
+    del head, first, record, second  # which would be kept until the last line
+    yield from map(partial(line, name), lines)
 
 
 class Line(NamedTuple):
@@ -119,8 +123,11 @@ def is_line(first: Record | Broken) -> bool:
 
 def _has_huge_integer(content: bytes) -> bool:
     # A pattern would take longer than all of decoding.
-    zeros = content.translate(_DIGITS_AS_0)
-    return _LONG_RUN in zeros and any(huge in zeros for huge in _HUGE)
+    for begin in range(0, len(content), CHUNK):
+        zeros = content[max(begin - len(_LONG_RUN) - 1, 0) : begin + CHUNK].translate(_DIGITS_AS_0)
+        if _LONG_RUN in zeros and any(huge in zeros for huge in _HUGE):
+            return True
+    return False
 
 
 def decode(source: bytes | str, place: str) -> object:
@@ -129,7 +136,7 @@ def decode(source: bytes | str, place: str) -> object:
     Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
     content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
-    if not _has_huge_integer(content):  # which orjson would round
+    if len(content) <= LEAN_BYTES and not _has_huge_integer(content):  # which orjson would round
         try:
             return orjson.loads(content)
         except orjson.JSONDecodeError:  # what follows says why, and takes lone surrogates
@@ -164,25 +171,35 @@ def _too_long() -> str:
     return f"longer than {MAX_RECORD_BYTES} bytes"
 
 
-def _lines(stream: BinaryIO, first: int = 1, head: bytes = b"") -> Iterator[Line]:
-    """The lines that are not blank; `head` was read of the first one, or is all of it.
+class _Lines(Iterator[Line]):
+    """The lines that are not blank, from the number `first` on; `head` was read of the first one, or is all of it.
 
     Of one that is too long the beginning is given, and the rest left to the taker, who passes it over by asking for the
-    next line.
+    next line. A line that was given is not kept, as a generator would keep it: it may be a large part of the memory.
     """
-    for number in itertools.count(first):
-        content, head = head, b""
-        if not content.endswith(b"\n"):
-            content += stream.readline(MAX_RECORD_BYTES + 1 - len(content))
-        if not content:
-            return
-        if number == 1:
-            content = content.removeprefix(MARK)
-        whole = content.endswith(b"\n")
-        if content and not content.isspace():
-            yield Line(number, content, whole)
-        if len(content) > MAX_RECORD_BYTES and not whole:
-            _skip_line(stream)
+
+    def __init__(self, stream: BinaryIO, first: int = 1, head: bytes = b"") -> None:
+        self._stream = stream
+        self._number = first - 1
+        self._head = head
+        self._broken_off = False
+
+    def __next__(self) -> Line:
+        while True:
+            if self._broken_off:
+                _skip_line(self._stream)
+            content, self._head = self._head, b""
+            if not content.endswith(b"\n"):
+                content += self._stream.readline(MAX_RECORD_BYTES + 1 - len(content))
+            if not content:
+                raise StopIteration
+            self._number += 1
+            if self._number == 1:
+                content = content.removeprefix(MARK)
+            whole = content.endswith(b"\n")
+            self._broken_off = len(content) > MAX_RECORD_BYTES and not whole
+            if content and not content.isspace():
+                return Line(self._number, content, whole)
 
 
 def _skip_line(stream: BinaryIO) -> None:
@@ -220,8 +237,7 @@ def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Rec
     elif not content.endswith(b"\n"):
         content += stream.readline(MAX_RECORD_BYTES)
     if _is_lines(name, first, content):
-        lines = _lines(joined(content, stream), first.number)
-        yield from (line(name, found) for found in lines)
+        yield from map(partial(line, name), _Lines(joined(content, stream), first.number))
         return
     opening = _opening(content)
     if _is_listed(content) or (opening == b"{" and len(content) > WHOLE_BYTES):
@@ -238,7 +254,7 @@ def _is_listed(content: bytes) -> bool:
 
 def _is_lines(name: str, first: Line, content: bytes) -> bool:
     """Whether the second line is a record of its own, so that only the first is broken."""
-    second = next(_lines(io.BytesIO(content[len(first.content) :]), first.number + 1), None)
+    second = next(_Lines(io.BytesIO(content[len(first.content) :]), first.number + 1), None)
     return second is not None and _opening(second.content) == b"{" and isinstance(line(name, second), Record)
 
 
@@ -282,7 +298,7 @@ def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = Non
         yield Broken(torn.place or name, torn.why)
         return
     if number is not None:
-        yield from (line(name, found) for found in _lines(joined(scanner.rest(), stream), number))
+        yield from map(partial(line, name), _Lines(joined(scanner.rest(), stream), number))
     elif scanner.peek():
         yield Broken(name, "not JSON: it goes on behind its end")
 

@@ -1,10 +1,9 @@
 """Making fit what is larger than a log or a session takes. Of an event the longest texts are cut."""
 
 import itertools
+import json
 from dataclasses import replace
 from typing import Any
-
-import orjson
 
 from storage import events, text
 from storage.events import Event, ToolResult
@@ -20,8 +19,8 @@ _LIMITED = ("metadata", "system_prompt", "memory", "insight")
 
 
 def size(event: Event) -> int:
-    """Bytes of the event as stored."""
-    return len(orjson.dumps(events.dump(event)))
+    """Bytes of the event as stored, found with less memory than storing it takes."""
+    return len(json.dumps(events.dump(event), ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def fitted(event: Event, limit: int) -> Event:

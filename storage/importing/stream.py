@@ -39,6 +39,7 @@ async def import_stream(
     """
     head, found = formats.head_of(records(name, stream))
     feed = formats.feed(name, head, format, lenient=True)
+    del head
     on_format(feed.format)
     run = Import(target, feed.format, Losses(), again=True, defer=defer)
     try:
@@ -57,8 +58,8 @@ async def import_stream(
 async def _take_all(run: Import, feed: formats.Feed, found: Iterator[Record | Broken]) -> None:
     ahead = _Ahead(run)
     try:
-        for record in found:
-            await ahead.add(feed.add(record))
+        for steps in map(feed.add, found):  # which keeps no record longer than it is read
+            await ahead.add(steps)
         if not feed.accepted and feed.losses.first_broken:
             raise errors.BadInput(feed.losses.first_broken)
         await ahead.add(feed.end())
@@ -90,7 +91,10 @@ class _Ahead:
         self._looked_at = self._weight
         await asyncio.sleep(0)
         if self._taking is None or self._taking.done() or self._weight > COMMIT_WEIGHT:
+            is_large = self._weight > 2 * COMMIT_WEIGHT
             await self._hand_over()
+            if is_large and self._taking is not None:
+                await self._taking
 
     async def finish(self) -> None:
         """Returns when all steps are taken."""

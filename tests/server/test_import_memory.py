@@ -85,3 +85,16 @@ def test_a_large_file_takes_as_much_memory_as_a_small_one(
     large, many = imported(written(tmp_path / "large.json", parts(), LARGE, end))
     assert many > 3 * few > 0
     assert large < small + MORE
+
+
+def test_records_of_20_mb_stay_below_what_is_promised_of_any_file(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    with path.open("w") as file:
+        for number in range(4):
+            message = {"role": "user", "content": f"word {number} " * 2_500_000}
+            record = {"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "sessionId": "long"}
+            file.write(json.dumps({**record, "timestamp": "2026-01-01T00:00:00Z", "type": "user", "message": message}))
+            file.write("\n")
+    peak, events = imported(path)
+    assert events == 4 * 2 + 3
+    assert peak < 300 * 1024
