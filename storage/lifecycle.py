@@ -197,7 +197,8 @@ async def take_place(tx: Transaction, space: str, parent_id: str | None) -> _Pla
     if parent is None:
         raise errors.NotFound(f"parentId: no session {parent_id!r}")
     if len(parent.ancestors) + 1 > topology.MAX_DEPTH:
-        raise errors.BadInput(f"parentId: {parent_id} is at depth {topology.MAX_DEPTH}, the deepest there is")
+        message = f"parentId: {parent_id} is at depth {topology.MAX_DEPTH}, the deepest there is"
+        raise errors.BadInput(message, depth=topology.MAX_DEPTH)
     counters = {"next_index": parent.next_index + 1, "child_count": parent.child_count + 1}
     changed = await tx.change_node(parent, counters)
     return _Place(changed, parent.next_index, changed.updated_at)

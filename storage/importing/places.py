@@ -212,7 +212,7 @@ class Places:
         given = replace(session.given, label=session.label)
         parent = await self._parent(given)
         shares = source is not None and source.seq is not None
-        id = await self._target.make(given, session.id, parent, source, self._losses)
+        id = await self._make_under(parent, given, session.id, source)
         session.log.id = session.id = id
         session.there, session.copies, session.renamed = None, False, False
         self._made[given.key] = self._done.ids[given.key] = id
@@ -225,6 +225,16 @@ class Places:
         late = self._is_late(given)
         if late or _has_more(given):
             self.unfinished.append(given if late else replace(given, parent=None))
+
+    async def _make_under(self, parent: str | None, given: ForeignSession, id: str | None, source: Point | None) -> str:
+        """Makes it under a parent, or beside that where nothing can stand deeper."""
+        try:
+            return await self._target.make(given, id, parent, source, self._losses)
+        except errors.BadInput as error:
+            if not self._again or parent is None or "depth" not in error.details:
+                raise
+        self._losses.add("session", "put beside the parent, as nothing can stand deeper")
+        return await self._target.make(given, id, (await self._target.node(parent)).parent_id, source, self._losses)
 
     async def leave(self, session: Session, there: SessionMeta) -> None:
         """Ends the comparison with the log that this one repeats: what it shares is what was the same."""

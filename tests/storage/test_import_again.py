@@ -383,6 +383,19 @@ async def test_what_was_changed_here_since_an_import_stays(store: Store) -> None
     assert await contents(store) == before
 
 
+async def test_forks_nested_deeper_than_the_forest_stand_beside_each_other(store: Store) -> None:
+    steps: list[Step] = [ForeignSession("0", None, id="0")]
+    steps += [ForeignSession(f"{n}", None, id=f"{n}", parent=f"{n - 1}") for n in range(1, 260)]
+    steps.append(Logged("259", UserMessage(content="last")))
+    done = await take(store, steps)
+    assert (done.refused, done.warnings) == ({}, ["3 sessions put beside the parent, as nothing can stand deeper"])
+    nodes = {node.id: node.parent_id for node in await nodes_of(store)}
+    assert [nodes[id] for id in ("256", "257", "258", "259")] == ["255", "255", "255", "255"]
+    assert await texts(store, "259") == ["last"]
+    assert (await take(store, steps)).known == 260
+    await assert_whole(store)
+
+
 async def test_a_child_that_came_before_its_parent_is_put_under_it(store: Store) -> None:
     child: list[Step] = [ForeignSession("c", None, id="c", parent_id="p")]
     await take(store, child)
