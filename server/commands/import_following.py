@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from server.commands.import_inputs import inputs
+from server.commands.import_inputs import Input, inputs
 from server.commands.import_report import Report
 from storage import text
 from storage.importing import NotYet, Target
@@ -24,17 +24,20 @@ async def follow_all(target: Target, paths: Sequence[str], format: str | None, r
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     followed: dict[str, _Followed] = {}
+    broken: dict[str, Input] = {}
     looks = 0
     defer = True
     while not stop.is_set():
         if looks % LOOKS_PER_SEARCH == 0:
-            await _search(followed, target, paths, format)
+            broken = await _search(followed, broken, target, paths, format)
         looks += 1
         defer = await _look(followed, stop, defer=defer)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), POLL_SECONDS)
     for each in followed.values():
         await each.end(report)
+    for name, given in broken.items():
+        report.leave(name, given.problem or "", expected=given.expected)
 
 
 class _Followed:
@@ -58,17 +61,22 @@ class _Followed:
         for done in self.follower.results:
             report.add(self.follower.format or "", self._name, done)
         if self.follower.problem is not None:
-            if self._expected or self.follower.format is not None:
-                report.fail(self._name, self.follower.problem)
-            else:
-                report.skipped.append(self._name)
+            expected = self._expected or self.follower.format is not None
+            report.leave(self._name, self.follower.problem, expected=expected)
 
 
-async def _search(followed: dict[str, _Followed], target: Target, paths: Sequence[str], format: str | None) -> None:
-    for each in await asyncio.to_thread(inputs, paths):
-        if each.path is not None and str(each.path) not in followed:
+async def _search(
+    followed: dict[str, _Followed], broken: dict[str, Input], target: Target, paths: Sequence[str], format: str | None
+) -> dict[str, Input]:
+    """Follows what is new; what can't be looked at, by name, which is told unless it was broken before."""
+    found = await asyncio.to_thread(inputs, paths)
+    for each in found:
+        if each.path is not None and each.problem is None and str(each.path) not in followed:
             follower = Follower(target, each.name, each.path, format)
             followed[str(each.path)] = _Followed(follower, each.name, each.expected)
+        elif each.problem is not None and each.expected and each.name not in broken:
+            print(f"{each.name}: {each.problem}", file=sys.stderr, flush=True)
+    return {each.name: each for each in found if each.problem is not None}
 
 
 async def _look(followed: dict[str, _Followed], stop: asyncio.Event, *, defer: bool) -> bool:

@@ -74,8 +74,7 @@ async def _with_target(
 async def _import_all(target: Target, paths: Sequence[str], format: str | None, report: Report) -> None:
     """File by file; those that need sessions of others come again after them."""
     waiting = await asyncio.to_thread(inputs, paths)
-    total = sum(each.path.stat().st_size for each in waiting if each.path is not None and each.path.is_file())
-    with progress("Importing", total, of_bytes=True) as advance:
+    with progress("Importing", sum(each.size() for each in waiting), of_bytes=True) as advance:
         defer = True
         while waiting:
             later = [each for each in waiting if not await _import(target, each, format, report, advance, defer)]
@@ -87,6 +86,9 @@ async def _import(
     target: Target, given: Input, format: str | None, report: Report, advance: Callable[[int], None], defer: bool
 ) -> bool:
     """Imports a file; False if it has to wait for others."""
+    if given.problem is not None:
+        report.leave(given.name, given.problem, expected=given.expected)
+        return True
     heard = 0
 
     def on_bytes(count: int) -> None:
@@ -113,10 +115,8 @@ async def _import(
     except errors.Unavailable:
         raise
     except errors.SapwoodError as error:
-        if told or given.expected or format is not None:
-            report.fail(given.name, error.message)
-        else:
-            report.skipped.append(given.name)
+        expected = given.expected or bool(told) or format is not None
+        report.leave(given.name, error.message, expected=expected)
     return True
 
 

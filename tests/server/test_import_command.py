@@ -1,15 +1,18 @@
 """`sapwood import` as people and scripts run it: what it takes, what it says and what is in the store afterwards."""
 
+import errno
 import json
 import os
 import pty
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from server.commands.import_inputs import inputs
 from storage.formats import FORMATS
 from storage.sqlite.database import open_file
 from storage.store import Store
@@ -181,6 +184,57 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     done = run("import", "none.jsonl", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == "sapwood: none.jsonl: can't be read: No such file or directory\n"
+
+
+def test_a_path_that_is_too_long_costs_one_line(tmp_path: Path) -> None:
+    (tmp_path / "good").write_text(session("a", "one"))
+    found = imported("x" * 300, "good", f"{'y' * 300}*", code=1, cwd=tmp_path)
+    assert [each["files"] for each in found["imported"]] == [["good"]]
+    assert [failed["message"] for failed in found["failed"]] == ["can't be read: File name too long"] * 2
+
+
+def test_a_path_of_a_folder_that_cannot_be_looked_at_costs_one_line(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "good").write_text(session("a", "one"))
+    (tmp_path / "logs" / "link").symlink_to("x" * 300)
+    found = imported("logs", code=1, cwd=tmp_path)
+    assert [each["files"] for each in found["imported"]] == [["logs/good"]]
+    assert found["failed"] == [{"files": ["logs/link"], "message": "can't be read: File name too long"}]
+
+
+def test_folders_deeper_than_a_path_may_be_long_cost_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "good").write_text(session("a", "one"))
+    monkeypatch.chdir(tmp_path / "logs")
+    for _ in range(20):
+        Path("d" * 250).mkdir()
+        os.chdir("d" * 250)
+    found = imported("logs", code=1, cwd=tmp_path)
+    assert [each["files"] for each in found["imported"]] == [["logs/good"]]
+    assert [failed["message"] for failed in found["failed"]] == ["can't be read: File name too long"]
+
+
+def test_a_folder_that_cannot_be_listed_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "good").write_text(session("a", "one"))
+    listed = Path.iterdir
+
+    def refused(path: Path) -> Iterator[Path]:  # root may list all folders
+        if path == tmp_path / "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    found = {each.name: each.problem for each in inputs([str(tmp_path)])}
+    assert found == {
+        str(tmp_path / "good"): None,
+        str(tmp_path / "closed"): "can't be read: Permission denied",
+    }
+
+
+def test_what_can_be_no_path_is_a_problem(tmp_path: Path) -> None:
+    found = [each.problem for each in inputs(["a\0b", "a\0*", str(tmp_path / "none")])]
+    assert found == ["can't be read: embedded null byte", "can't be read: embedded null byte", None]
 
 
 def test_a_last_line_that_was_cut_comes_with_the_whole_file(tmp_path: Path) -> None:

@@ -267,6 +267,19 @@ async def test_a_file_that_vanishes_fails_at_the_end(data: Path, log: Path, seen
     assert await texts(seen, "a") == ["one"]
 
 
+async def test_what_cannot_be_looked_at_is_told_once_and_fails_at_the_end(data: Path, log: Path, seen: Store) -> None:
+    log.write_text(header("a") + message(0, "one"))
+    log.with_name("link").symlink_to("x" * 300)
+    with following(data, log.parent) as followed:
+        await come(seen, "a", "one")
+        log.with_name("other").write_text(header("b") + message(0, "found at the next search"))
+        await come(seen, "b", "found at the next search")
+        code, summary, said = followed.end()
+    assert code == 1
+    assert summary["failed"] == [{"files": [f"{log.parent}/link"], "message": "can't be read: File name too long"}]
+    assert said.count("too long") == 2  # when it was met, and at the end
+
+
 async def test_what_is_no_log_is_told_once_and_fails_at_the_end(data: Path, log: Path, seen: Store) -> None:
     other = log.with_name("other.jsonl")
     log.write_text("hello\n")
