@@ -76,29 +76,45 @@ def _mode(path: Path) -> int:
 
 
 def _inside(folder: Path) -> Iterator[Input]:
-    """The files under a folder, without hidden ones; and what of it can't be looked at."""
+    """The files under a folder, without hidden ones, and what of it can't be looked at; links are followed, but no
+    folder is entered twice."""
     waiting = [folder]
+    entered: set[tuple[int, int]] = set()
     while waiting:
         parent = waiting.pop()
         try:
+            status = parent.stat()
+            if (status.st_dev, status.st_ino) in entered:
+                continue
+            entered.add((status.st_dev, status.st_ino))
             paths = sorted(path for path in parent.iterdir() if not path.name.startswith("."))
         except OSError as error:
             yield _broken(parent, error)
             continue
         folders = []
         for path in paths:
-            try:
-                mode = path.stat().st_mode
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                yield _broken(path, error)
-                continue
-            if stat.S_ISDIR(mode) and not path.is_symlink():
+            mode = _mode(path)
+            if stat.S_ISDIR(mode):
                 folders.append(path)
-            elif stat.S_ISREG(mode):
-                yield Input(text.clean(str(path)), path, path.suffix.lower() in LOG_SUFFIXES)
+            else:
+                yield from _entry(path, mode)
         waiting += reversed(folders)
+
+
+def _entry(path: Path, mode: int) -> Iterator[Input]:
+    """What is no folder; a link to nothing may be a log by its name alone."""
+    name = text.clean(str(path))
+    expected = path.suffix.lower() in LOG_SUFFIXES
+    try:
+        if stat.S_ISREG(mode):
+            yield Input(name, path, expected)
+        elif mode or path.stat():
+            yield Input(name, path, expected, "can't be read: neither a file nor a folder")
+    except FileNotFoundError as error:
+        if path.is_symlink():  # else it has gone since it was listed
+            yield _broken(path, error)._replace(expected=expected)
+    except OSError as error:
+        yield _broken(path, error)
 
 
 def _broken(path: Path, error: OSError | ValueError) -> Input:

@@ -42,6 +42,8 @@ def import_files(
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
     """Reads logs of agents into a space. What is there already stays, and is gone on with where a log has grown."""
+    if "" in paths:
+        raise typer.BadParameter("a path is empty", param_hint="PATH…")
     if follow and dry_run:
         raise typer.BadParameter("a dry run has nothing to follow", param_hint="--follow")
     if follow and "-" in paths:

@@ -135,6 +135,46 @@ def test_a_folder_gives_its_logs_without_hidden_ones_and_other_files(tmp_path: P
     assert said.endswith("Passed over, as no logs by name and content: logs/README.md\n")
 
 
+def test_links_in_a_folder_lead_to_files_and_folders_each_once(tmp_path: Path) -> None:
+    for name in ("real/a.jsonl", "real/deep/b.jsonl", "logs/z/c.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(session(Path(name).stem, "hello"))
+    (tmp_path / "logs" / "p").symlink_to("../real")
+    (tmp_path / "logs" / "q").symlink_to("../real")
+    (tmp_path / "real" / "deep" / "up").symlink_to("..")
+    (tmp_path / "logs" / "z" / "d.jsonl").symlink_to("c.jsonl")
+    (tmp_path / "logs" / "z" / "round").symlink_to(tmp_path / "logs")
+    found = imported("logs", cwd=tmp_path)
+    assert [each["files"] for each in found["imported"]] == [
+        ["logs/p/a.jsonl"],
+        ["logs/p/deep/b.jsonl"],
+        ["logs/z/c.jsonl"],
+    ]
+    assert (found["failed"], found["skipped"]) == ([], [])
+
+
+def test_what_a_folder_has_no_file_for_is_named(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name in ("link", "link.jsonl"):
+        (tmp_path / "logs" / name).symlink_to("nowhere")
+    for name in ("pipe", "pipe.jsonl"):
+        os.mkfifo(tmp_path / "logs" / name)
+    found = imported("logs", code=1, cwd=tmp_path)
+    assert found["failed"] == [
+        {"files": ["logs/link.jsonl"], "message": "can't be read: No such file or directory"},
+        {"files": ["logs/pipe.jsonl"], "message": "can't be read: neither a file nor a folder"},
+    ]
+    assert found["skipped"] == ["logs/link", "logs/pipe"]
+
+
+def test_an_empty_path_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(session("a", "one"))
+    done = run("import", "log", "", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a path is empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
 def test_a_file_of_a_folder_that_is_a_log_by_its_name_alone_fails(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "one.jsonl").write_text("nothing\n")
