@@ -24,12 +24,15 @@ class Input(NamedTuple):
     expected: bool = True
     problem: str | None = None
 
-    def size(self) -> int:
-        """Its bytes, as far as they can be told before it is read."""
+    def size(self) -> int | None:
+        """Its bytes, as far as they can be told; None for what can be read only once, as a pipe."""
+        if self.path is None or self.problem is not None:
+            return None
         try:
-            return 0 if self.path is None or self.problem is not None else self.path.stat().st_size
+            status = self.path.stat()
         except OSError:
             return 0
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def inputs(given: Sequence[str]) -> list[Input]:

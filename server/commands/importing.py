@@ -74,9 +74,10 @@ async def _with_target(
 
 
 async def _import_all(target: Target, paths: Sequence[str], format: str | None, report: Report) -> None:
-    """File by file; those that need sessions of others come again after them."""
-    waiting = await asyncio.to_thread(inputs, paths)
-    with progress("Importing", sum(each.size() for each in waiting), of_bytes=True) as advance:
+    """File by file; those that need sessions of others come again after them, and what can't come again comes last."""
+    found = await asyncio.to_thread(inputs, paths)
+    waiting = sorted(found, key=lambda each: each.size() is None)
+    with progress("Importing", sum(each.size() or 0 for each in waiting), of_bytes=True) as advance:
         defer = True
         while waiting:
             later = [each for each in waiting if not await _import(target, each, format, report, advance, defer)]
@@ -106,7 +107,7 @@ async def _import(
 
     try:
         with _open(given, on_bytes) as stream:
-            patient = defer and given.path is not None
+            patient = defer and given.size() is not None
             told, done = await import_stream(target, given.name, stream, format, defer=patient, on_format=on_format)
             report.add(told, given.name, done)
     except NotYet:

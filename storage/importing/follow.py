@@ -1,6 +1,7 @@
 """Logs that grow while they are read."""
 
 import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -73,8 +74,10 @@ class Follower:
         return False
 
     async def _advance(self, *, defer: bool) -> bool:
-        stat = self._path.stat()
-        seen = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        status = self._path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise errors.BadInput(f"{self._name}: only a file can be followed")
+        seen = (status.st_ino, status.st_size, status.st_mtime_ns)
         if seen == self._seen:
             return False
         with self._path.open("rb") as stream:

@@ -7,6 +7,7 @@ import pty
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,35 @@ def test_files_that_name_each_other_may_come_in_any_order(tmp_path: Path) -> Non
     assert counts(forward)[:2] == [2, 1]
     by_file = [{each["files"][0]: each for each in found["imported"]} for found in (forward, backward)]
     assert by_file[0] == by_file[1]
+
+
+def test_a_pipe_is_read_once_and_after_the_files_that_it_may_need(tmp_path: Path) -> None:
+    folder = DATA / "deepseek-harness" / "subagent-fork-in-process"
+    parent, child = (folder / name for name in ("session.jsonl", "session.1.jsonl"))
+    os.mkfifo(tmp_path / "pipe")
+    with writing(child, tmp_path / "pipe"):
+        piped = imported("pipe", parent, "--data-dir", "piped", cwd=tmp_path)
+    files = imported(child, parent, "--data-dir", "files", cwd=tmp_path)
+    assert counts(piped) == counts(files)
+    assert [each["warnings"] for each in piped["imported"]] == [each["warnings"] for each in files["imported"]]
+
+
+def test_a_pipe_does_without_what_it_needs(tmp_path: Path) -> None:
+    child = DATA / "deepseek-harness" / "subagent-fork-in-process" / "session.1.jsonl"
+    os.mkfifo(tmp_path / "pipe")
+    with writing(child, tmp_path / "pipe"):
+        piped = imported("pipe", "--data-dir", "piped", cwd=tmp_path)
+    assert counts(piped) == counts(imported(child, "--data-dir", "files", cwd=tmp_path))
+
+
+@contextmanager
+def writing(path: Path, pipe: Path) -> Iterator[None]:
+    """A process that writes a file into a pipe, once."""
+    with path.open("rb") as file, subprocess.Popen(["sh", "-c", 'exec cat > "$0"', pipe], stdin=file) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 def test_machines_get_one_document(tmp_path: Path) -> None:

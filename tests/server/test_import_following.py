@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import time
@@ -278,6 +279,17 @@ async def test_what_cannot_be_looked_at_is_told_once_and_fails_at_the_end(data: 
     assert code == 1
     assert summary["failed"] == [{"files": [f"{log.parent}/link"], "message": "can't be read: File name too long"}]
     assert said.count("too long") == 2  # when it was met, and at the end
+
+
+async def test_a_pipe_cannot_be_followed_and_keeps_nobody_waiting(data: Path, log: Path, seen: Store) -> None:
+    log.write_text(header("a") + message(0, "one"))
+    os.mkfifo(log.with_name("pipe"))
+    with following(data, log.with_name("pipe"), log) as followed:
+        await come(seen, "a", "one")
+        code, summary, _ = followed.end()
+    assert code == 1
+    pipe = f"{log.parent}/pipe"
+    assert summary["failed"] == [{"files": [pipe], "message": f"{pipe}: only a file can be followed"}]
 
 
 async def test_what_is_no_log_is_told_once_and_fails_at_the_end(data: Path, log: Path, seen: Store) -> None:
