@@ -256,6 +256,24 @@ async def test_it_ends_with_its_summary(data: Path, log: Path, seen: Store, how:
     assert [each["events"] for each in summary["imported"]] == [1]
 
 
+async def test_it_ends_in_the_middle_of_a_long_log_and_says_so(data: Path, log: Path, seen: Store) -> None:
+    count = 20_000
+    log.write_text(header("a") + "".join(message(seq, "x" * 100) for seq in range(count)))
+
+    async def has_begun() -> bool:
+        return bool(await texts(seen, "a"))
+
+    with following(data, log) as followed:
+        await until(has_begun)
+        code, summary, said = followed.end(signal.SIGTERM)
+    assert code == 0
+    [done] = summary["imported"]
+    assert 0 < done["events"] < count
+    assert said.endswith(f"{log}: not read to its end, where another import goes on\n")
+    again = json.loads(run("import", log, "--json", *where(data)).stdout)["imported"][0]
+    assert [again[name] for name in ("known", "forks", "events")] == [1, 0, count - done["events"]]
+
+
 async def test_a_file_that_vanishes_fails_at_the_end(data: Path, log: Path, seen: Store) -> None:
     log.write_text(header("a") + message(0, "one"))
     with following(data, log) as followed:

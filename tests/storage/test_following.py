@@ -1,5 +1,6 @@
 """A follower reads a file on in bounded memory, and waits for what other files hold."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -38,6 +39,69 @@ async def test_a_line_that_is_too_long_costs_itself_even_before_it_has_its_end(
         ["1 record left out, log line 3: longer than 200 bytes"],
     ]
     await assert_whole(store)
+
+
+def many(id: str) -> tuple[bytes, list[str]]:
+    """A log of more lines than are read in one turn, and what they say."""
+    contents = [f"{number} {'x' * 1_000}" for number in range(200)]
+    return lines_of(id, *contents), contents
+
+
+async def test_it_stops_between_lines_and_another_goes_on_there(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    content, contents = many("a")
+    path.write_bytes(content)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().call_soon(stop.set)
+    first = Follower(Target(store, SPACE), "log", path, stopped=stop.is_set)
+    assert await first.advance(defer=False)
+    await first.finish()
+    assert first.is_behind
+    came = await texts(store, "a")
+    assert 0 < len(came) < len(contents)
+    assert came == contents[: len(came)]
+    second = Follower(Target(store, SPACE), "log", path)
+    assert await second.advance(defer=False)
+    await second.finish()
+    assert not second.is_behind
+    assert await texts(store, "a") == contents
+    results = [done for each in (first, second) for done in each.results]
+    assert [(done.events, done.warnings) for done in results] == [
+        (len(came), []),
+        (len(contents) - len(came), []),
+    ]
+    await assert_whole(store)
+
+
+async def test_it_stops_between_records_of_a_document_and_another_goes_on_there(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(json.dumps([[{"role": "user", "content": content}] for content in many("a")[1]]))
+    stop = asyncio.Event()
+    asyncio.get_running_loop().call_soon(stop.set)
+    first = Follower(Target(store, SPACE), "log", path, stopped=stop.is_set)
+    assert await first.advance(defer=False)
+    await first.finish()
+    assert first.is_behind
+    came = first.results[0].sessions
+    assert 0 < came < 200
+    second = Follower(Target(store, SPACE), "log", path)
+    assert await second.advance(defer=False)
+    await second.finish()
+    assert (second.results[0].sessions, second.results[0].known) == (200 - came, came)
+    await assert_whole(store)
+
+
+async def test_lines_that_came_since_the_last_look_are_taken_at_the_end(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    whole = lines_of("a", "one", "two", "three", "four")
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:2]))
+    follower = Follower(Target(store, SPACE), "log", path)
+    assert await follower.advance(defer=False)
+    path.write_bytes(whole.rstrip())
+    await follower.finish()
+    assert await texts(store, "a") == ["one", "two", "three", "four"]
+    assert [done.warnings for done in follower.results] == [[]]
 
 
 async def test_a_file_that_needs_another_one_waits_for_it(store: Store) -> None:
