@@ -11,6 +11,7 @@ from server.commands.import_report import Report
 from storage import text
 from storage.importing import NotYet, Target
 from storage.importing.follow import Follower
+from storage.importing.kept import Kept
 
 POLL_SECONDS = 0.2
 """Between two looks at the files."""
@@ -25,6 +26,7 @@ async def follow_all(target: Target, paths: Sequence[str], format: str | None, r
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     followed: dict[str, _Followed] = {}
     broken: dict[str, Input] = {}
+    kept = Kept()
     looks = 0
     defer = True
     while not stop.is_set():
@@ -33,7 +35,7 @@ async def follow_all(target: Target, paths: Sequence[str], format: str | None, r
             broken = _told(found, broken)
             for each in found:
                 if each.path is not None and each.problem is None and str(each.path) not in followed:
-                    follower = Follower(target, each.name, each.path, format, stopped=stop.is_set)
+                    follower = Follower(target, each.name, each.path, format, kept=kept, stopped=stop.is_set)
                     followed[str(each.path)] = _Followed(follower, each.name, each.expected)
         looks += 1
         defer = await _look(followed, stop, defer=defer)

@@ -12,6 +12,7 @@ from storage import errors, formats
 from storage.formats import records
 from storage.formats.records import MAX_RECORD_BYTES, Broken, Line, Record
 from storage.importing.engine import Import, NotYet
+from storage.importing.kept import Kept
 from storage.importing.places import Imported
 from storage.importing.stream import import_stream, never
 from storage.importing.target import Target
@@ -30,6 +31,8 @@ class Follower:
     `format` is None until it is given or told. `results` are what came of it: of lines one for each time that they
     were read from their start, of other documents one for all times. `problem` is why it can't be read now. Once
     `stopped` is true, reading ends between two records; `is_behind` tells whether there may be more.
+
+    A file of lines that was renamed is read to its end first, if it still is among those `kept` open.
     """
 
     def __init__(
@@ -39,12 +42,14 @@ class Follower:
         path: Path,
         format: str | None = None,
         *,
+        kept: Kept | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         self.format = format
         self.results: list[Imported] = []
         self.problem: str | None = None
         self.is_behind = True
+        self._kept = kept or Kept()
         self._stopped = stopped
         self._target = target
         self._name = name
@@ -55,6 +60,7 @@ class Follower:
         self._start_over()
 
     def _start_over(self) -> None:
+        self._kept.drop(self)
         self._inode: int | None = None
         self._last = b""
         self._position = 0
@@ -90,7 +96,11 @@ class Follower:
         return False
 
     async def _advance(self, *, defer: bool) -> bool:
-        status = self._path.stat()
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            await self._read_renamed()
+            raise
         if not stat.S_ISREG(status.st_mode):
             raise errors.BadInput(f"{self._name}: only a file can be followed")
         seen = (status.st_ino, status.st_size, status.st_mtime_ns)
@@ -98,6 +108,7 @@ class Follower:
             return False
         with self._path.open("rb") as stream:
             if self._run is not None and not self._goes_on(stream):
+                await self._take_rest()
                 await self._finish_run()
             self._seen = seen
             if self._run is None and not self._has_lines(stream, defer=defer):
@@ -105,6 +116,7 @@ class Follower:
                 self.is_behind = self._stopped()
             else:
                 self.is_behind = not await self._read_lines(stream, self._stopped)
+                self._kept.keep(self, stream)
         if self.is_behind:
             self._seen = None
         return True
@@ -116,29 +128,43 @@ class Follower:
         stream.seek(self._position - len(self._last))
         return stream.read(len(self._last)) == self._last
 
+    async def _read_renamed(self) -> None:
+        """Takes what a file without its name says more; one without any is not kept."""
+        stream = self._kept.open(self)
+        if stream is not None:
+            with stream:
+                if self._goes_on(stream):
+                    await self._read_lines(stream, never)
+                if not os.fstat(stream.fileno()).st_nlink:
+                    self._kept.drop(self)
+
     async def finish(self) -> None:
         """Takes what came since the last look, a last line without its end too, unless reading was stopped; then ends
         what is open. What goes wrong becomes its `problem`."""
         try:
             if not self.is_behind:
-                await self._take_rest()
+                await self._take_last()
             await self._finish_run()
         except errors.SapwoodError as error:
             self.problem = error.message
 
-    async def _take_rest(self) -> None:
-        if self._run is None or self._feed is None:
-            return
+    async def _take_last(self) -> None:
         try:
-            with self._path.open("rb") as stream:
-                if not self._goes_on(stream):
-                    return
-                await self._read_lines(stream, never)
-                stream.seek(self._position)
-                rest = stream.read(MAX_RECORD_BYTES + 1)
+            await self._take_rest()
+            self._path.stat()
         except OSError as error:
             self.problem = f"can't be read: {error.strerror}"
+
+    async def _take_rest(self) -> None:
+        """Takes what lines came since the last look, and a last one without its end."""
+        if self._run is None or self._feed is None:
             return
+        with self._kept.open(self) or self._path.open("rb") as stream:
+            if not self._goes_on(stream):
+                return
+            await self._read_lines(stream, never)
+            stream.seek(self._position)
+            rest = stream.read(MAX_RECORD_BYTES + 1)
         if rest.strip() and not self._passes_over:
             await self._run.take(self._feed.add(records.line(self._name, Line(self._number + 1, rest, whole=False))))
 

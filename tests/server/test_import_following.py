@@ -168,6 +168,24 @@ async def test_a_file_that_is_replaced_by_a_shorter_one_is_read_anew(data: Path,
     assert [done["ids"] for done in summary["imported"]] == [["a"], ["b"]]
 
 
+async def test_a_file_that_is_renamed_and_replaced_between_two_looks_loses_nothing(
+    data: Path, log: Path, seen: Store
+) -> None:
+    log.write_text(header("a") + message(0, "one"))
+    with following(data, log) as followed:
+        await come(seen, "a", "one")
+        followed.process.send_signal(signal.SIGSTOP)
+        add(log, message(1, "two") + message(2, "three"))
+        log.rename(log.with_name("log.1"))
+        log.write_text(header("b") + message(0, "four"))
+        followed.process.send_signal(signal.SIGCONT)
+        await come(seen, "b", "four")
+        code, summary, _ = followed.end()
+    assert code == 0
+    assert await texts(seen, "a") == ["one", "two", "three"]
+    assert [done["events"] for done in summary["imported"]] == [3, 1]
+
+
 async def test_a_file_that_is_written_anew_in_its_place_is_read_anew(data: Path, log: Path, seen: Store) -> None:
     log.write_text(header("a") + message(0, "one"))
     with following(data, log) as followed:

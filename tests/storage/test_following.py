@@ -4,11 +4,13 @@ import asyncio
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 
 from storage.formats import records
 from storage.importing import NotYet, Target, follow
 from storage.importing.follow import Follower
+from storage.importing.kept import Kept
 from storage.store import Store
 from tests.formats.logs import DATA
 from tests.storage.spaces import SPACE, assert_whole, nodes_of
@@ -102,6 +104,91 @@ async def test_lines_that_came_since_the_last_look_are_taken_at_the_end(store: S
     await follower.finish()
     assert await texts(store, "a") == ["one", "two", "three", "four"]
     assert [done.warnings for done in follower.results] == [[]]
+
+
+def add(path: Path, id: str, *contents: str, end: bytes = b"\n") -> None:
+    """Adds the last of these lines to a log that has those before them."""
+    with path.open("ab") as file:
+        file.write(lines_of(id, *contents).splitlines()[-1] + end)
+
+
+async def test_a_file_that_was_renamed_is_read_to_its_end_before_the_one_in_its_place(
+    store: Store, tmp_path: Path
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(lines_of("a", "one"))
+    follower = Follower(Target(store, SPACE), "log", path)
+    assert await follower.advance(defer=False)
+    add(path, "a", "one", "two")
+    add(path, "a", "one", "two", "three", end=b"")
+    path.rename(tmp_path / "log.1")
+    path.write_bytes(lines_of("b", "four"))
+    assert await follower.advance(defer=False)
+    assert await texts(store, "a") == ["one", "two", "three"]
+    assert await texts(store, "b") == ["four"]
+    await follower.finish()
+    assert [(done.events, done.warnings) for done in follower.results] == [(3, []), (1, [])]
+    assert follower.problem is None
+    await assert_whole(store)
+
+
+async def test_a_file_that_was_renamed_is_read_on_while_nothing_is_in_its_place(store: Store, tmp_path: Path) -> None:
+    path, renamed = tmp_path / "log", tmp_path / "log.1"
+    path.write_bytes(lines_of("a", "one"))
+    follower = Follower(Target(store, SPACE), "log", path)
+    assert await follower.advance(defer=False)
+    add(path, "a", "one", "two")
+    path.rename(renamed)
+    assert not await follower.advance(defer=False)
+    assert follower.problem == "can't be read: No such file or directory"
+    assert await texts(store, "a") == ["one", "two"]
+    add(renamed, "a", "one", "two", "three")
+    await follower.finish()
+    assert await texts(store, "a") == ["one", "two", "three"]
+    assert follower.problem == "can't be read: No such file or directory"
+
+
+async def test_no_more_files_are_kept_open_than_may_be_and_those_that_grew_last(store: Store, tmp_path: Path) -> None:
+    kept = Kept(most=2)
+    paths = [tmp_path / str(number) for number in range(5)]
+    followers = [Follower(Target(store, SPACE), path.name, path, kept=kept) for path in paths]
+    for path, follower in zip(paths, followers, strict=True):
+        path.write_bytes(lines_of(path.name, "one"))
+        assert await follower.advance(defer=False)
+    add(paths[0], "0", "one", "two")
+    assert await followers[0].advance(defer=False)
+    assert open_in(tmp_path) == {"0", "4"}
+    for path, follower in zip(paths, followers, strict=True):
+        add(path, path.name, *texts_of(path), "last")
+        path.rename(path.with_name(f"{path.name}.old"))
+        assert not await follower.advance(defer=False)
+    assert [(await texts(store, path.name))[-1] for path in paths] == ["last", "one", "one", "one", "last"]
+    for follower in followers:
+        await follower.finish()
+    assert open_in(tmp_path) == set()
+
+
+async def test_a_file_that_was_deleted_is_read_to_its_end_and_kept_no_longer(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(lines_of("a", "one"))
+    kept = Kept()
+    follower = Follower(Target(store, SPACE), "log", path, kept=kept)
+    assert await follower.advance(defer=False)
+    add(path, "a", "one", "two")
+    path.unlink()
+    assert not await follower.advance(defer=False)
+    assert await texts(store, "a") == ["one", "two"]
+    assert kept.open(follower) is None
+    await follower.finish()
+
+
+def texts_of(path: Path) -> list[str]:
+    return [json.loads(line)["content"] for line in path.read_bytes().splitlines()[1:]]
+
+
+def open_in(folder: Path) -> set[str]:
+    """The names of the files of a folder that this process has open."""
+    return {Path(file.path).name for file in psutil.Process().open_files() if Path(file.path).parent == folder}
 
 
 async def test_a_file_that_needs_another_one_waits_for_it(store: Store) -> None:
