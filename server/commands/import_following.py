@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from server.commands.import_inputs import inputs
+from server.commands.import_inputs import Input, inputs
 from server.commands.import_report import Report
 from storage import text
 from storage.importing import NotYet, Target
 from storage.importing.follow import Follower
+from storage.importing.kept import Kept
 
 POLL_SECONDS = 0.2
 """Between two looks at the files."""
@@ -24,17 +25,23 @@ async def follow_all(target: Target, paths: Sequence[str], format: str | None, r
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     followed: dict[str, _Followed] = {}
+    broken: dict[str, Input] = {}
+    kept = Kept()
     looks = 0
     defer = True
     while not stop.is_set():
         if looks % LOOKS_PER_SEARCH == 0:
-            await _search(followed, target, paths, format)
+            found = await asyncio.to_thread(inputs, paths)
+            broken = _told(found, broken)
+            for each in found:
+                if each.path is not None and each.problem is None and str(each.path) not in followed:
+                    follower = Follower(target, each.name, each.path, format, kept=kept, stopped=stop.is_set)
+                    followed[str(each.path)] = _Followed(follower, each.name, each.expected)
         looks += 1
         defer = await _look(followed, stop, defer=defer)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), POLL_SECONDS)
-    for each in followed.values():
-        await each.end(report)
+    await _end(list(followed.values()), list(broken.values()), report)
 
 
 class _Followed:
@@ -42,7 +49,7 @@ class _Followed:
 
     def __init__(self, follower: Follower, name: str, expected: bool) -> None:
         self.follower = follower
-        self._name = name
+        self.name = name
         self._expected = expected
         self._told: str | None = None
 
@@ -50,25 +57,40 @@ class _Followed:
         """Says what the file is, or what is wrong with it, when that is new."""
         news = self.follower.problem or self.follower.format
         if news is not None and news != self._told and (self._expected or self.follower.format is not None):
-            print(text.clean(f"{self._name}: {news}"), file=sys.stderr, flush=True)
+            _say(f"{self.name}: {news}")
         self._told = news
 
     async def end(self, report: Report) -> None:
         await self.follower.finish()
         for done in self.follower.results:
-            report.add(self.follower.format or "", self._name, done)
+            report.add(self.follower.format or "", self.name, done)
         if self.follower.problem is not None:
-            if self._expected or self.follower.format is not None:
-                report.fail(self._name, self.follower.problem)
-            else:
-                report.skipped.append(self._name)
+            expected = self._expected or self.follower.format is not None
+            report.leave(self.name, self.follower.problem, expected=expected)
 
 
-async def _search(followed: dict[str, _Followed], target: Target, paths: Sequence[str], format: str | None) -> None:
-    for each in await asyncio.to_thread(inputs, paths):
-        if each.path is not None and str(each.path) not in followed:
-            follower = Follower(target, each.name, each.path, format)
-            followed[str(each.path)] = _Followed(follower, each.name, each.expected)
+def _told(found: Sequence[Input], before: Collection[str]) -> dict[str, Input]:
+    """Those that can't be looked at, by name; says so of the ones that could before."""
+    broken = {each.name: each for each in found if each.problem is not None}
+    for name, given in broken.items():
+        if given.expected and name not in before:
+            _say(f"{name}: {given.problem}")
+    return broken
+
+
+async def _end(followed: Sequence[_Followed], broken: Sequence[Input], report: Report) -> None:
+    for each in followed:
+        await each.end(report)
+    behind = [each.name for each in followed if each.follower.is_behind and each.follower.problem is None]
+    if behind:
+        others = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+        _say(f"{behind[0]}{others}: not read to its end, where another import goes on")
+    for given in broken:
+        report.leave(given.name, given.problem or "", expected=given.expected)
+
+
+def _say(news: str) -> None:
+    print(text.clean(news), file=sys.stderr, flush=True)
 
 
 async def _look(followed: dict[str, _Followed], stop: asyncio.Event, *, defer: bool) -> bool:

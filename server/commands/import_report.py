@@ -62,6 +62,13 @@ class Report:
         self.failed[name] = message
         fail(message if message.startswith(name) else f"{name}: {message}")
 
+    def leave(self, name: str, message: str, *, expected: bool) -> None:
+        """Takes down a file that is no log: as failed if one was expected there, else as passed over."""
+        if expected:
+            self.fail(name, message)
+        else:
+            self.skipped.append(name)
+
     def print(self) -> None:
         """The summary, for people or for machines."""
         if self.as_json:

@@ -42,6 +42,8 @@ def import_files(
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
     """Reads logs of agents into a space. What is there already stays, and is gone on with where a log has grown."""
+    if "" in paths:
+        raise typer.BadParameter("a path is empty", param_hint="PATH…")
     if follow and dry_run:
         raise typer.BadParameter("a dry run has nothing to follow", param_hint="--follow")
     if follow and "-" in paths:
@@ -72,10 +74,10 @@ async def _with_target(
 
 
 async def _import_all(target: Target, paths: Sequence[str], format: str | None, report: Report) -> None:
-    """File by file; those that need sessions of others come again after them."""
-    waiting = await asyncio.to_thread(inputs, paths)
-    total = sum(each.path.stat().st_size for each in waiting if each.path is not None and each.path.is_file())
-    with progress("Importing", total, of_bytes=True) as advance:
+    """File by file; those that need sessions of others come again after them, and what can't come again comes last."""
+    found = await asyncio.to_thread(inputs, paths)
+    waiting = sorted(found, key=lambda each: each.size() is None)
+    with progress("Importing", sum(each.size() or 0 for each in waiting), of_bytes=True) as advance:
         defer = True
         while waiting:
             later = [each for each in waiting if not await _import(target, each, format, report, advance, defer)]
@@ -87,6 +89,9 @@ async def _import(
     target: Target, given: Input, format: str | None, report: Report, advance: Callable[[int], None], defer: bool
 ) -> bool:
     """Imports a file; False if it has to wait for others."""
+    if given.problem is not None:
+        report.leave(given.name, given.problem, expected=given.expected)
+        return True
     heard = 0
 
     def on_bytes(count: int) -> None:
@@ -102,7 +107,7 @@ async def _import(
 
     try:
         with _open(given, on_bytes) as stream:
-            patient = defer and given.path is not None
+            patient = defer and given.size() is not None
             told, done = await import_stream(target, given.name, stream, format, defer=patient, on_format=on_format)
             report.add(told, given.name, done)
     except NotYet:
@@ -113,10 +118,8 @@ async def _import(
     except errors.Unavailable:
         raise
     except errors.SapwoodError as error:
-        if told or given.expected or format is not None:
-            report.fail(given.name, error.message)
-        else:
-            report.skipped.append(given.name)
+        expected = given.expected or bool(told) or format is not None
+        report.leave(given.name, error.message, expected=expected)
     return True
 
 

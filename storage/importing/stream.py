@@ -20,6 +20,11 @@ def _unheard(_: str) -> None:
     pass
 
 
+def never() -> bool:
+    """What a source that nobody stops is asked."""
+    return False
+
+
 async def import_stream(
     target: Target,
     name: str,
@@ -28,11 +33,13 @@ async def import_stream(
     *,
     defer: bool = False,
     on_format: Callable[[str], None] = _unheard,
+    stopped: Callable[[], bool] = never,
 ) -> tuple[str, Imported]:
     """Brings in what a document says, in bounded memory; its format and what came of it.
 
     What is there already is gone on with. Of a record that is broken, only that is left out; of a session that is
-    refused, what came before is kept. `on_format` hears early what the document is.
+    refused, what came before is kept. `on_format` hears early what the document is. Once `stopped` is true, the
+    document is taken as if it ended there.
 
     Raises BadInput for a document of no known format, Unavailable, and NotYet if `defer` and a session of another
     document is needed first; what this document has made until then is deleted again.
@@ -43,7 +50,7 @@ async def import_stream(
     on_format(feed.format)
     run = Import(target, feed.format, Losses(), again=True, defer=defer)
     try:
-        await _take_all(run, feed, found)
+        await _take_all(run, feed, found, stopped)
     except NotYet:
         await run.undo()
         raise
@@ -55,11 +62,15 @@ async def import_stream(
     return feed.format, done
 
 
-async def _take_all(run: Import, feed: formats.Feed, found: Iterator[Record | Broken]) -> None:
+async def _take_all(
+    run: Import, feed: formats.Feed, found: Iterator[Record | Broken], stopped: Callable[[], bool]
+) -> None:
     ahead = _Ahead(run)
     try:
         for steps in map(feed.add, found):  # which keeps no record longer than it is read
             await ahead.add(steps)
+            if stopped():
+                break
         if not feed.accepted and feed.losses.first_broken:
             raise errors.BadInput(feed.losses.first_broken)
         await ahead.add(feed.end())

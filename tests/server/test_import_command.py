@@ -1,15 +1,19 @@
 """`sapwood import` as people and scripts run it: what it takes, what it says and what is in the store afterwards."""
 
+import errno
 import json
 import os
 import pty
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from server.commands.import_inputs import inputs
 from storage.formats import FORMATS
 from storage.sqlite.database import open_file
 from storage.store import Store
@@ -132,6 +136,46 @@ def test_a_folder_gives_its_logs_without_hidden_ones_and_other_files(tmp_path: P
     assert said.endswith("Passed over, as no logs by name and content: logs/README.md\n")
 
 
+def test_links_in_a_folder_lead_to_files_and_folders_each_once(tmp_path: Path) -> None:
+    for name in ("real/a.jsonl", "real/deep/b.jsonl", "logs/z/c.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(session(Path(name).stem, "hello"))
+    (tmp_path / "logs" / "p").symlink_to("../real")
+    (tmp_path / "logs" / "q").symlink_to("../real")
+    (tmp_path / "real" / "deep" / "up").symlink_to("..")
+    (tmp_path / "logs" / "z" / "d.jsonl").symlink_to("c.jsonl")
+    (tmp_path / "logs" / "z" / "round").symlink_to(tmp_path / "logs")
+    found = imported("logs", cwd=tmp_path)
+    assert [each["files"] for each in found["imported"]] == [
+        ["logs/p/a.jsonl"],
+        ["logs/p/deep/b.jsonl"],
+        ["logs/z/c.jsonl"],
+    ]
+    assert (found["failed"], found["skipped"]) == ([], [])
+
+
+def test_what_a_folder_has_no_file_for_is_named(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name in ("link", "link.jsonl"):
+        (tmp_path / "logs" / name).symlink_to("nowhere")
+    for name in ("pipe", "pipe.jsonl"):
+        os.mkfifo(tmp_path / "logs" / name)
+    found = imported("logs", code=1, cwd=tmp_path)
+    assert found["failed"] == [
+        {"files": ["logs/link.jsonl"], "message": "can't be read: No such file or directory"},
+        {"files": ["logs/pipe.jsonl"], "message": "can't be read: neither a file nor a folder"},
+    ]
+    assert found["skipped"] == ["logs/link", "logs/pipe"]
+
+
+def test_an_empty_path_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(session("a", "one"))
+    done = run("import", "log", "", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a path is empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
 def test_a_file_of_a_folder_that_is_a_log_by_its_name_alone_fails(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "one.jsonl").write_text("nothing\n")
@@ -181,6 +225,57 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     done = run("import", "none.jsonl", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == "sapwood: none.jsonl: can't be read: No such file or directory\n"
+
+
+def test_a_path_that_is_too_long_costs_one_line(tmp_path: Path) -> None:
+    (tmp_path / "good").write_text(session("a", "one"))
+    found = imported("x" * 300, "good", f"{'y' * 300}*", code=1, cwd=tmp_path)
+    assert [each["files"] for each in found["imported"]] == [["good"]]
+    assert [failed["message"] for failed in found["failed"]] == ["can't be read: File name too long"] * 2
+
+
+def test_a_path_of_a_folder_that_cannot_be_looked_at_costs_one_line(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "good").write_text(session("a", "one"))
+    (tmp_path / "logs" / "link").symlink_to("x" * 300)
+    found = imported("logs", code=1, cwd=tmp_path)
+    assert [each["files"] for each in found["imported"]] == [["logs/good"]]
+    assert found["failed"] == [{"files": ["logs/link"], "message": "can't be read: File name too long"}]
+
+
+def test_folders_deeper_than_a_path_may_be_long_cost_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "good").write_text(session("a", "one"))
+    monkeypatch.chdir(tmp_path / "logs")
+    for _ in range(20):
+        Path("d" * 250).mkdir()
+        os.chdir("d" * 250)
+    found = imported("logs", code=1, cwd=tmp_path)
+    assert [each["files"] for each in found["imported"]] == [["logs/good"]]
+    assert [failed["message"] for failed in found["failed"]] == ["can't be read: File name too long"]
+
+
+def test_a_folder_that_cannot_be_listed_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "good").write_text(session("a", "one"))
+    listed = Path.iterdir
+
+    def refused(path: Path) -> Iterator[Path]:  # root may list all folders
+        if path == tmp_path / "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    found = {each.name: each.problem for each in inputs([str(tmp_path)])}
+    assert found == {
+        str(tmp_path / "good"): None,
+        str(tmp_path / "closed"): "can't be read: Permission denied",
+    }
+
+
+def test_what_can_be_no_path_is_a_problem(tmp_path: Path) -> None:
+    found = [each.problem for each in inputs(["a\0b", "a\0*", str(tmp_path / "none")])]
+    assert found == ["can't be read: embedded null byte", "can't be read: embedded null byte", None]
 
 
 def test_a_last_line_that_was_cut_comes_with_the_whole_file(tmp_path: Path) -> None:
@@ -243,6 +338,35 @@ def test_files_that_name_each_other_may_come_in_any_order(tmp_path: Path) -> Non
     assert counts(forward)[:2] == [2, 1]
     by_file = [{each["files"][0]: each for each in found["imported"]} for found in (forward, backward)]
     assert by_file[0] == by_file[1]
+
+
+def test_a_pipe_is_read_once_and_after_the_files_that_it_may_need(tmp_path: Path) -> None:
+    folder = DATA / "deepseek-harness" / "subagent-fork-in-process"
+    parent, child = (folder / name for name in ("session.jsonl", "session.1.jsonl"))
+    os.mkfifo(tmp_path / "pipe")
+    with writing(child, tmp_path / "pipe"):
+        piped = imported("pipe", parent, "--data-dir", "piped", cwd=tmp_path)
+    files = imported(child, parent, "--data-dir", "files", cwd=tmp_path)
+    assert counts(piped) == counts(files)
+    assert [each["warnings"] for each in piped["imported"]] == [each["warnings"] for each in files["imported"]]
+
+
+def test_a_pipe_does_without_what_it_needs(tmp_path: Path) -> None:
+    child = DATA / "deepseek-harness" / "subagent-fork-in-process" / "session.1.jsonl"
+    os.mkfifo(tmp_path / "pipe")
+    with writing(child, tmp_path / "pipe"):
+        piped = imported("pipe", "--data-dir", "piped", cwd=tmp_path)
+    assert counts(piped) == counts(imported(child, "--data-dir", "files", cwd=tmp_path))
+
+
+@contextmanager
+def writing(path: Path, pipe: Path) -> Iterator[None]:
+    """A process that writes a file into a pipe, once."""
+    with path.open("rb") as file, subprocess.Popen(["sh", "-c", 'exec cat > "$0"', pipe], stdin=file) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 def test_machines_get_one_document(tmp_path: Path) -> None:

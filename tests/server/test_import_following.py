@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import time
@@ -167,6 +168,24 @@ async def test_a_file_that_is_replaced_by_a_shorter_one_is_read_anew(data: Path,
     assert [done["ids"] for done in summary["imported"]] == [["a"], ["b"]]
 
 
+async def test_a_file_that_is_renamed_and_replaced_between_two_looks_loses_nothing(
+    data: Path, log: Path, seen: Store
+) -> None:
+    log.write_text(header("a") + message(0, "one"))
+    with following(data, log) as followed:
+        await come(seen, "a", "one")
+        followed.process.send_signal(signal.SIGSTOP)
+        add(log, message(1, "two") + message(2, "three"))
+        log.rename(log.with_name("log.1"))
+        log.write_text(header("b") + message(0, "four"))
+        followed.process.send_signal(signal.SIGCONT)
+        await come(seen, "b", "four")
+        code, summary, _ = followed.end()
+    assert code == 0
+    assert await texts(seen, "a") == ["one", "two", "three"]
+    assert [done["events"] for done in summary["imported"]] == [3, 1]
+
+
 async def test_a_file_that_is_written_anew_in_its_place_is_read_anew(data: Path, log: Path, seen: Store) -> None:
     log.write_text(header("a") + message(0, "one"))
     with following(data, log) as followed:
@@ -255,6 +274,24 @@ async def test_it_ends_with_its_summary(data: Path, log: Path, seen: Store, how:
     assert [each["events"] for each in summary["imported"]] == [1]
 
 
+async def test_it_ends_in_the_middle_of_a_long_log_and_says_so(data: Path, log: Path, seen: Store) -> None:
+    count = 20_000
+    log.write_text(header("a") + "".join(message(seq, "x" * 100) for seq in range(count)))
+
+    async def has_begun() -> bool:
+        return bool(await texts(seen, "a"))
+
+    with following(data, log) as followed:
+        await until(has_begun)
+        code, summary, said = followed.end(signal.SIGTERM)
+    assert code == 0
+    [done] = summary["imported"]
+    assert 0 < done["events"] < count
+    assert said.endswith(f"{log}: not read to its end, where another import goes on\n")
+    again = json.loads(run("import", log, "--json", *where(data)).stdout)["imported"][0]
+    assert [again[name] for name in ("known", "forks", "events")] == [1, 0, count - done["events"]]
+
+
 async def test_a_file_that_vanishes_fails_at_the_end(data: Path, log: Path, seen: Store) -> None:
     log.write_text(header("a") + message(0, "one"))
     with following(data, log) as followed:
@@ -265,6 +302,30 @@ async def test_a_file_that_vanishes_fails_at_the_end(data: Path, log: Path, seen
     assert summary["failed"] == [{"files": [str(log)], "message": "can't be read: No such file or directory"}]
     assert "Traceback" not in said
     assert await texts(seen, "a") == ["one"]
+
+
+async def test_what_cannot_be_looked_at_is_told_once_and_fails_at_the_end(data: Path, log: Path, seen: Store) -> None:
+    log.write_text(header("a") + message(0, "one"))
+    log.with_name("link").symlink_to("x" * 300)
+    with following(data, log.parent) as followed:
+        await come(seen, "a", "one")
+        log.with_name("other").write_text(header("b") + message(0, "found at the next search"))
+        await come(seen, "b", "found at the next search")
+        code, summary, said = followed.end()
+    assert code == 1
+    assert summary["failed"] == [{"files": [f"{log.parent}/link"], "message": "can't be read: File name too long"}]
+    assert said.count("too long") == 2  # when it was met, and at the end
+
+
+async def test_a_pipe_cannot_be_followed_and_keeps_nobody_waiting(data: Path, log: Path, seen: Store) -> None:
+    log.write_text(header("a") + message(0, "one"))
+    os.mkfifo(log.with_name("pipe"))
+    with following(data, log.with_name("pipe"), log) as followed:
+        await come(seen, "a", "one")
+        code, summary, _ = followed.end()
+    assert code == 1
+    pipe = f"{log.parent}/pipe"
+    assert summary["failed"] == [{"files": [pipe], "message": f"{pipe}: only a file can be followed"}]
 
 
 async def test_what_is_no_log_is_told_once_and_fails_at_the_end(data: Path, log: Path, seen: Store) -> None:
