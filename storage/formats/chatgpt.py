@@ -16,6 +16,7 @@ from storage.formats.conversations import Conversations, Models, facts_of
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses
 from storage.formats.naming import OwnIds, label_of_events
+from storage.formats.unreadable import left_out
 from storage.formats.values import as_object, most
 
 FORMAT = "chatgpt"
@@ -31,7 +32,11 @@ def _is_conversation(value: object) -> bool:
         return False
     if not nodes:
         return "current_node" in value
-    return all(isinstance(node, dict) and {"message", "parent", "children"} & node.keys() for node in nodes.values())
+    return most(list(nodes.values()), _is_node)
+
+
+def _is_node(value: object) -> bool:
+    return isinstance(value, dict) and not {"message", "parent", "children"}.isdisjoint(value)
 
 
 def reader(name: str, losses: Losses) -> Conversations:
@@ -40,7 +45,7 @@ def reader(name: str, losses: Losses) -> Conversations:
 
 
 def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
-    nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{place}.mapping"), losses)
+    nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{place}.mapping"), place, losses)
     models: Models = {}
     found: list[Branch[Node]] = []
     for root in roots:
@@ -64,11 +69,11 @@ def _label(conversation: dict[str, Any]) -> str | None:
     return label_of(title) if isinstance(title, str) else None
 
 
-def _tree(mapping: dict[str, Any], losses: Losses) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
+def _tree(
+    mapping: dict[str, Any], place: str, losses: Losses
+) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
     """The nodes by id, each one's children, and the roots; each node once, those in a circle not at all."""
-    nodes = {id: Node(id, node) for id, node in mapping.items() if isinstance(node, dict)}
-    if len(nodes) < len(mapping):
-        losses.add("node", "not an object left out", len(mapping) - len(nodes))
+    nodes = _nodes(mapping, place, losses)
     children: dict[str, list[Node]] = {id: [] for id in nodes}
     placed: set[str] = set()
     for parent, child in _edges(nodes):
@@ -82,13 +87,29 @@ def _tree(mapping: dict[str, Any], losses: Losses) -> tuple[dict[str, Node], dic
     return nodes, children, roots
 
 
+def _nodes(mapping: dict[str, Any], place: str, losses: Losses) -> dict[str, Node]:
+    """The nodes that are objects; of others only their places are kept, as far as children name them."""
+    parents = {
+        parent for node in mapping.values() if isinstance(node, dict) and isinstance(parent := node.get("parent"), str)
+    }
+    nodes: dict[str, Node] = {}
+    for id, node in mapping.items():
+        with left_out(losses):
+            if id in parents:
+                nodes[id] = Node(id, {})
+            nodes[id] = Node(id, as_object(node, f"{place} {id}"))
+    return nodes
+
+
 def _edges(nodes: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
     """Parent and child: in the parents' order first, then those that only the child knows."""
     for id, node in nodes.items():
         listed = node.fields.get("children")
         for child in listed if isinstance(listed, list) else ():
-            if isinstance(child, str) and child in nodes and nodes[child].fields.get("parent") in (id, None):
-                yield id, child
+            if isinstance(child, str) and child in nodes:
+                parent = nodes[child].fields.get("parent")
+                if parent == id or not isinstance(parent, str) or parent not in nodes:
+                    yield id, child
     for id, node in nodes.items():
         parent = node.fields.get("parent")
         if isinstance(parent, str) and parent in nodes:

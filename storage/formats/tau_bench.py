@@ -14,6 +14,7 @@ from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.prefixes import SharedPrefixes
 from storage.formats.records import Record
+from storage.formats.unreadable import kept
 from storage.formats.values import as_list, as_object, most, shape
 
 FORMAT = "tau-bench"
@@ -47,7 +48,7 @@ class TauBench:
         self._prefixes = SharedPrefixes()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The session of a trial, after that of its task. Raises BadInput, naming the message, for what is none."""
+        """The session of a trial, after that of its task. Raises BadInput for what is none."""
         place = record.place
         trial = as_object(record.value, place)
         info = as_object(trial.get("info") or {}, f"{place}.info")
@@ -57,13 +58,16 @@ class TauBench:
         digest = hashlib.sha256(task.encode()).digest()
         facts = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
         metadata = text.to_json(facts, place)
-        losses = Losses()
+        losses = self._losses.apart()
         messages = as_list(trial.get("traj"), f"{place}.traj")
         dialogue = Dialogue(f"trial-{self._trials + 1}", losses)
-        heads = []
+        logged: list[tuple[object, int]] = []
         for index, message in enumerate(messages):
-            add_message(dialogue, message, f"{place}.traj messages[{index}]", losses)
-            heads.append(dialogue.head)
+            before = dialogue.head
+            with kept(message, dialogue, losses):
+                add_message(dialogue, message, f"{place}.traj messages[{index}]", losses)
+            if dialogue.head > before:
+                logged.append((message, dialogue.head))
         dialogue.end_turn()
 
         self._losses.include(losses)
@@ -73,7 +77,7 @@ class TauBench:
         if root not in self._tasks:
             self._tasks[root] = digest
             steps.append(ForeignSession(key=root, label=f"Task {task_id}", metadata=task, counted=False))
-        shared = self._prefixes.add(dialogue.key, root, zip(messages, heads, strict=True))
+        shared = self._prefixes.add(dialogue.key, root, logged)
         at_seq = 0 if shared is None else shared.at_seq
         session = ForeignSession(
             key=dialogue.key,
