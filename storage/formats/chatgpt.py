@@ -9,7 +9,7 @@ https://help.openai.com/en/articles/7260999-how-do-i-export-my-chatgpt-history-a
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from storage import text
+from storage.formats import facts
 from storage.formats.branches import Branch, branches, forks
 from storage.formats.chatgpt_messages import MessageWriter, Node
 from storage.formats.conversations import Conversations, Models, facts_of
@@ -51,14 +51,14 @@ def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, l
     for root in roots:
         writer = MessageWriter(Dialogue(f"{key} {root.id}" if found else key, losses), losses, models, place)
         found += branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
-    facts = facts_of(conversation, ("mapping", "title"), models)
-    metadata = text.to_json(facts, place)
+    told = facts_of(conversation, ("mapping", "title"), models)
+    metadata = facts.told(told, place, losses)
     own_id = ids.take(conversation.get("conversation_id") or conversation.get("id"), losses)
     further = forks(found, own_id, lambda node: node.id, ids, losses)
     shown = _leaf(conversation.get("current_node"), nodes, children)
     forks_by_leaf = {branch.last.id: fork.id for branch, fork in zip(found[1:], further, strict=True)}
     if current := forks_by_leaf.get(shown):
-        metadata = text.to_json(facts | {"currentSession": current}, place)
+        metadata = facts.told(told | {"currentSession": current}, place, losses.apart())  # its losses are counted
     events = found[0].events if found else []
     label = _label(conversation) or label_of_events(events)
     return [ForeignSession(key=key, label=label, events=events, id=own_id, metadata=metadata), *further]

@@ -7,7 +7,7 @@ the session, each further reply begins a fork. https://github.com/danny-avila/Li
 from collections.abc import Sequence
 from typing import Any
 
-from storage import text
+from storage.formats import facts
 from storage.formats.branches import Branch, branches, forks
 from storage.formats.conversations import Conversations, Models, facts_of
 from storage.formats.dialogue import Dialogue, label_of
@@ -51,7 +51,7 @@ def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, l
     for root in roots:
         writer = MessageWriter(Dialogue(_key(key, root) if found else key, losses), losses, models)
         found += branches(root, lambda message: children[message.number], lambda child: _key(key, child), writer)
-    metadata = text.to_json(facts_of(conversation, (field, "title"), models), place)
+    metadata = facts.told(facts_of(conversation, (field, "title"), models), place, losses)
     own_id = ids.take(conversation.get("conversationId"), losses)
     events = found[0].events if found else []
     title = conversation.get("title")

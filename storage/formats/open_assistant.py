@@ -9,7 +9,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from storage import errors, text
+from storage import errors
+from storage.formats import facts
 from storage.formats.branches import branches, forks
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
@@ -53,10 +54,10 @@ class OpenAssistant:
     def add(self, record: Record) -> Sequence[Step]:
         """The sessions of a tree. Raises BadInput for what is none."""
         tree = as_object(record.value, record.place)
-        facts = {name: value for name, value in tree.items() if name not in ("prompt", "message_tree_id")}
-        metadata = text.to_json(facts, record.place) if facts else None
+        told = {name: value for name, value in tree.items() if name not in ("prompt", "message_tree_id")}
         keys = itertools.count(self._sessions)
         losses = self._losses.apart()
+        metadata = facts.told(told, record.place, losses) if told else None
         dialogue = Dialogue(str(next(keys)), losses)
         prompt = _message(tree.get("prompt"), f"{record.place} prompt")
         writer = _Writer(dialogue, losses)

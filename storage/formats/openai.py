@@ -7,8 +7,8 @@ the assistant is a step. Messages carry no times. https://platform.openai.com/do
 from collections.abc import Sequence
 from typing import Any
 
-from storage import text
 from storage.events import JsonText
+from storage.formats import facts
 from storage.formats.chat import add_message, is_message
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
@@ -71,12 +71,11 @@ class OpenAI:
         return [ForeignSession(key=self._messages.key, label=label_of_events(events), events=events)]
 
     def _conversation(self, value: object, place: str) -> ForeignSession:
-        facts: dict[str, Any] = {}
+        told: dict[str, Any] = {}
         messages = value
         if isinstance(value, dict):
-            facts = {name: fact for name, fact in value.items() if name != "messages"}
+            told = {name: fact for name, fact in value.items() if name != "messages"}
             messages = value.get("messages")
-        metadata: JsonText | None = text.to_json(facts, place) if facts else None
         messages = as_list(messages, f"{place} messages")
         # What holds no message at all is no conversation that lost some.
         losses = self._losses.apart() if any(map(_has_role, messages)) else Losses()
@@ -84,6 +83,7 @@ class OpenAI:
         for index, message in enumerate(messages):
             with kept(message, dialogue, losses):
                 add_message(dialogue, message, f"{place} messages[{index}]", losses)
+        metadata: JsonText | None = facts.told(told, place, losses) if told else None
         self._losses.include(losses)
         events = dialogue.drafts()
         return ForeignSession(key=dialogue.key, label=label_of_events(events), events=events, metadata=metadata)

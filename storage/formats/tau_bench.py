@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage import errors, text
+from storage.formats import facts
 from storage.formats.chat import add_message
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
@@ -56,9 +57,9 @@ class TauBench:
         task_id = _task_id(trial.get("task_id"), place)
         root = f"task-{task_id}"
         digest = hashlib.sha256(task.encode()).digest()
-        facts = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
-        metadata = text.to_json(facts, place)
         losses = self._losses.apart()
+        told = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
+        metadata = facts.told(told, place, losses)
         messages = as_list(trial.get("traj"), f"{place}.traj")
         dialogue = Dialogue(f"trial-{self._trials + 1}", losses)
         logged: list[tuple[object, int]] = []
@@ -102,6 +103,6 @@ def _task_id(value: object, place: str) -> str:
 
 
 def _facts(trial: dict[str, Any], info: dict[str, Any], *, same_task: bool) -> dict[str, Any]:
-    facts = {"taskId": trial["task_id"], "trial": trial.get("trial"), "reward": trial.get("reward")}
+    told = {"taskId": trial["task_id"], "trial": trial.get("trial"), "reward": trial.get("reward")}
     more = {name: value for name, value in info.items() if name != "task" or not same_task}
-    return facts | ({"info": more} if more else {})
+    return told | ({"info": more} if more else {})

@@ -304,3 +304,30 @@ def test_a_node_whose_parent_is_odd_stays_where_that_lists_it(odd: object) -> No
     document["mapping"]["2"]["parent"] = odd
     steps, _ = lenient(document)
     assert [said(log) for log in visible(sessions(steps)).values()] == [["p", "a", "b"], ["p", "a", "c"]]
+
+
+# What conversations tell beside their messages
+
+
+@pytest.mark.parametrize("odd", [2**70, nested(600)])
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda odd: {"messages": [USER], "odd": odd, "sound": 1},
+        lambda odd: {"task_id": 1, "traj": [USER], "reward": odd, "info": {"sound": 1}},
+        lambda odd: {"prompt": reply("prompter", "u"), "odd": odd, "sound": 1},
+        lambda odd: {**of_librechat("a"), "odd": odd, "sound": 1},
+        lambda odd: {**of_chatgpt("a"), "odd": odd, "sound": 1, "current_node": "4"},
+    ],
+    ids=["openai", "tau-bench", "open-assistant", "librechat", "chatgpt"],
+)
+def test_a_fact_that_cannot_be_stored_costs_itself_alone(told: Callable[[object], Any], odd: object) -> None:
+    steps, losses = lenient([told(odd)])
+    session = next(session for session in sessions(steps) if session.events)
+    metadata = json.loads(session.metadata or "")
+    assert "odd" not in metadata
+    assert '"sound": 1' in json.dumps(metadata)
+    assert losses.left_out == 1
+    assert losses.first_broken.startswith("x [0]")
+    with pytest.raises(errors.BadInput, match=r"^x \[0\]"):
+        read("x", json.dumps([told(odd)]))
