@@ -79,6 +79,8 @@ class Feed:
         try:
             if isinstance(record, Broken):
                 raise record.error()
+            if record.unreal:
+                self._take_unreal(record)
             if record.repaired:
                 self.losses.add("record", "held bytes that are not UTF-8, now U+FFFD")
             try:
@@ -90,6 +92,12 @@ class Feed:
             return ()
         self.accepted += 1
         return steps
+
+    def _take_unreal(self, record: Record) -> None:
+        why = f"{record.place}: {record.unreal}"
+        if not self.losses.lenient:
+            raise errors.BadInput(why)
+        self.losses.add("record", "held numbers that are none, now texts", why=why)
 
     def end(self) -> Sequence[Step]:
         """What is left to tell after the last record."""
