@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import AssistantMessage, CustomEvent, Event, UserMessage
@@ -13,7 +15,9 @@ from storage.formats import feed, head_of, read
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.records import records
 
-from .mutations import check
+from .documents import check_log
+from .logs import visible_logs
+from .mutations import SEEDS, check, odd
 from .readers import visible
 
 
@@ -160,9 +164,9 @@ def test_trials_that_share_a_message_that_cannot_be_read_share_their_beginning()
     ("listed", "field"), [(LISTS[3], "trajectory"), (LISTS[4], "events")], ids=["swe-agent", "inspect"]
 )
 def test_what_is_no_object_beside_the_messages_is_told(listed: Listed, field: str) -> None:
-    for odd, place in ((5, ""), ([{}, 5], "[1]")):
+    for given_odd, place in ((5, ""), ([{}, 5], "[1]")):
         document = listed.document([USER])
-        (document["samples"][0] if listed.format == "inspect" else document)[field] = odd
+        (document["samples"][0] if listed.format == "inspect" else document)[field] = given_odd
         steps, losses = lenient(document, listed.format)
         assert "u" in said(sessions(steps)[-1].events)
         assert f" {field}{place}: must be" in losses.first_broken
@@ -331,3 +335,23 @@ def test_a_fact_that_cannot_be_stored_costs_itself_alone(told: Callable[[object]
     assert losses.first_broken.startswith("x [0]")
     with pytest.raises(errors.BadInput, match=r"^x \[0\]"):
         read("x", json.dumps([told(odd)]))
+
+
+CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]}
+RESULT = {"role": "tool", "content": "r", "tool_call_id": "c"}
+WHOLE: list[tuple[str, Any]] = [
+    *((listed.format, listed.document([listed.first, listed.second, CALL, RESULT, listed.second])) for listed in LISTS),
+    ("open-assistant", of_open_assistant("a")),
+    ("librechat", of_librechat("a")),
+    ("librechat", of_librechat_flat("a")),
+    ("chatgpt", of_chatgpt("a")),
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(WHOLE), SEEDS)
+def test_whatever_is_odd_in_a_conversation_what_comes_of_it_is_sound(whole: tuple[str, Any], seed: int) -> None:
+    format, document = whole
+    steps, _ = lenient(odd(document, seed), format)
+    for log in visible_logs(steps).values():
+        check_log(log)
