@@ -78,9 +78,8 @@ class MessageWriter:
 
     def add(self, node: Message) -> None:
         """Logs a message."""
-        own = {name: value for name, value in node.fields.items() if name != "children"}
         time = times.iso(node.fields.get("createdAt"))
-        with kept(own, self.dialogue, self._losses, time=time):
+        with kept(node.fields, self.dialogue, self._losses, without="children", time=time):
             if node.fields.get("isCreatedByUser") is True:
                 self._user(node, time)
             else:

@@ -100,8 +100,7 @@ class _Writer:
         self._losses = losses
 
     def add(self, node: _Message) -> None:
-        own = {name: value for name, value in node.fields.items() if name != "replies"}
-        with kept(own, self.dialogue, self._losses):
+        with kept(node.fields, self.dialogue, self._losses, without="replies"):
             self._add(node)
 
     def _add(self, node: _Message) -> None:
