@@ -64,21 +64,23 @@ HEAD_CHARACTERS = 4 * 1024 * 1024
 class Feed:
     """The steps of one document, record by record, and what was lost; `accepted` counts the records that fit.
 
-    `lenient`: a record that breaks the format is left out and counted, else it raises BadInput with its place.
+    A record that breaks the format is left out and counted where the losses are lenient, else it raises BadInput with
+    its place.
     """
 
-    def __init__(self, format: str, reader: Reader, losses: Losses, *, lenient: bool) -> None:
+    def __init__(self, format: str, reader: Reader, losses: Losses) -> None:
         self.format = format
         self.losses = losses
         self.accepted = 0
         self._reader = reader
-        self._lenient = lenient
 
     def add(self, record: Record | Broken) -> Sequence[Step]:
         """The steps of the next record."""
         try:
             if isinstance(record, Broken):
                 raise record.error()
+            if record.unreal:
+                self._take_unreal(record)
             if record.repaired:
                 self.losses.add("record", "held bytes that are not UTF-8, now U+FFFD")
             try:
@@ -86,12 +88,16 @@ class Feed:
             except RecursionError as error:
                 raise errors.BadInput(f"{record.place}: nested deeper than {text.MAX_NESTING} levels") from error
         except errors.BadInput as error:
-            if not self._lenient:
-                raise
-            self.losses.broken(error.message)
+            self.losses.leave_out(error)
             return ()
         self.accepted += 1
         return steps
+
+    def _take_unreal(self, record: Record) -> None:
+        why = f"{record.place}: {record.unreal}"
+        if not self.losses.lenient:
+            raise errors.BadInput(why)
+        self.losses.add("record", "held numbers that are none, now texts", why=why)
 
     def end(self) -> Sequence[Step]:
         """What is left to tell after the last record."""
@@ -130,11 +136,13 @@ def _length(value: object, enough: int) -> int:
 def feed(name: str, head: Sequence[Record | Broken], format: str | None = None, *, lenient: bool = False) -> Feed:
     """A feed for the document that begins with these records; its format is told by them unless it is given.
 
+    `lenient`: of a record that breaks the format only what breaks it is lost, and counted.
+
     Raises BadInput, naming the known formats and the first thing that fits none.
     """
-    losses = Losses()
+    losses = Losses(lenient=lenient)
     module = _module(format) if format is not None else _recognised(name, head)
-    return Feed(module.FORMAT, module.reader(name, losses), losses, lenient=lenient)
+    return Feed(module.FORMAT, module.reader(name, losses), losses)
 
 
 def _module(format: str) -> ModuleType:

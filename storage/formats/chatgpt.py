@@ -9,13 +9,14 @@ https://help.openai.com/en/articles/7260999-how-do-i-export-my-chatgpt-history-a
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from storage import text
+from storage.formats import facts
 from storage.formats.branches import Branch, branches, forks
 from storage.formats.chatgpt_messages import MessageWriter, Node
 from storage.formats.conversations import Conversations, Models, facts_of
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses
 from storage.formats.naming import OwnIds, label_of_events
+from storage.formats.unreadable import left_out
 from storage.formats.values import as_object, most
 
 FORMAT = "chatgpt"
@@ -31,7 +32,11 @@ def _is_conversation(value: object) -> bool:
         return False
     if not nodes:
         return "current_node" in value
-    return all(isinstance(node, dict) and {"message", "parent", "children"} & node.keys() for node in nodes.values())
+    return most(list(nodes.values()), _is_node)
+
+
+def _is_node(value: object) -> bool:
+    return isinstance(value, dict) and not {"message", "parent", "children"}.isdisjoint(value)
 
 
 def reader(name: str, losses: Losses) -> Conversations:
@@ -40,20 +45,20 @@ def reader(name: str, losses: Losses) -> Conversations:
 
 
 def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
-    nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{place}.mapping"), losses)
+    nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{place}.mapping"), place, losses)
     models: Models = {}
     found: list[Branch[Node]] = []
     for root in roots:
         writer = MessageWriter(Dialogue(f"{key} {root.id}" if found else key, losses), losses, models, place)
         found += branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
-    facts = facts_of(conversation, ("mapping", "title"), models)
-    metadata = text.to_json(facts, place)
+    told = facts_of(conversation, ("mapping", "title"), models)
+    metadata = facts.told(told, place, losses)
     own_id = ids.take(conversation.get("conversation_id") or conversation.get("id"), losses)
     further = forks(found, own_id, lambda node: node.id, ids, losses)
     shown = _leaf(conversation.get("current_node"), nodes, children)
     forks_by_leaf = {branch.last.id: fork.id for branch, fork in zip(found[1:], further, strict=True)}
     if current := forks_by_leaf.get(shown):
-        metadata = text.to_json(facts | {"currentSession": current}, place)
+        metadata = facts.told(told | {"currentSession": current}, place, losses.apart())  # its losses are counted
     events = found[0].events if found else []
     label = _label(conversation) or label_of_events(events)
     return [ForeignSession(key=key, label=label, events=events, id=own_id, metadata=metadata), *further]
@@ -64,11 +69,11 @@ def _label(conversation: dict[str, Any]) -> str | None:
     return label_of(title) if isinstance(title, str) else None
 
 
-def _tree(mapping: dict[str, Any], losses: Losses) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
+def _tree(
+    mapping: dict[str, Any], place: str, losses: Losses
+) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
     """The nodes by id, each one's children, and the roots; each node once, those in a circle not at all."""
-    nodes = {id: Node(id, node) for id, node in mapping.items() if isinstance(node, dict)}
-    if len(nodes) < len(mapping):
-        losses.add("node", "not an object left out", len(mapping) - len(nodes))
+    nodes = _nodes(mapping, place, losses)
     children: dict[str, list[Node]] = {id: [] for id in nodes}
     placed: set[str] = set()
     for parent, child in _edges(nodes):
@@ -82,13 +87,29 @@ def _tree(mapping: dict[str, Any], losses: Losses) -> tuple[dict[str, Node], dic
     return nodes, children, roots
 
 
+def _nodes(mapping: dict[str, Any], place: str, losses: Losses) -> dict[str, Node]:
+    """The nodes that are objects; of others only their places are kept, as far as children name them."""
+    parents = {
+        parent for node in mapping.values() if isinstance(node, dict) and isinstance(parent := node.get("parent"), str)
+    }
+    nodes: dict[str, Node] = {}
+    for id, node in mapping.items():
+        with left_out(losses):
+            if id in parents:
+                nodes[id] = Node(id, {})
+            nodes[id] = Node(id, as_object(node, f"{place} {id}"))
+    return nodes
+
+
 def _edges(nodes: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
     """Parent and child: in the parents' order first, then those that only the child knows."""
     for id, node in nodes.items():
         listed = node.fields.get("children")
         for child in listed if isinstance(listed, list) else ():
-            if isinstance(child, str) and child in nodes and nodes[child].fields.get("parent") in (id, None):
-                yield id, child
+            if isinstance(child, str) and child in nodes:
+                parent = nodes[child].fields.get("parent")
+                if parent == id or not isinstance(parent, str) or parent not in nodes:
+                    yield id, child
     for id, node in nodes.items():
         parent = node.fields.get("parent")
         if isinstance(parent, str) and parent in nodes:

@@ -12,6 +12,7 @@ from storage.formats import times
 from storage.formats.conversations import Models
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
+from storage.formats.unreadable import kept
 from storage.formats.values import as_object, as_text, shape
 
 _FIELDS = ("id", "author", "create_time", "update_time", "content", "status", "end_turn", "weight", "recipient")
@@ -60,7 +61,7 @@ class _Said(NamedTuple):
 
 
 class MessageWriter:
-    """Logs the messages of one path through a conversation. One that cannot be read becomes a custom event."""
+    """Logs the messages of one path through a conversation."""
 
     def __init__(self, dialogue: Dialogue, losses: Losses, models: Models, place: str) -> None:
         self.dialogue = dialogue
@@ -85,21 +86,16 @@ class MessageWriter:
             self._losses.add("message", "with thoughts held back until its answer is there", len(self._thoughts))
 
     def add(self, node: Node) -> None:
-        """Logs the message of a node, if it has one. Raises BadInput for what no JSON can hold."""
+        """Logs the message of a node, if it has one."""
         given = node.fields.get("message")
         if given is None:
             return
         place = f"{self._place} {node.id}"
-        whole = text.to_json(given, place)
-        try:
-            message = _message(node.id, given, whole, place)
+        with kept(given, self.dialogue, self._losses):
+            message = _message(node.id, given, text.to_json(given, place), place)
             self._log(message)
-        except errors.BadInput:
-            self._losses.add("message", "that could not be read kept as custom")
-            self.dialogue.custom("message", whole)
-            return
-        self._losses.fields("message", message.fields, (*_FIELDS, "metadata"))
-        self._losses.fields("metadata record", message.metadata, _METADATA)
+            self._losses.fields("message", message.fields, (*_FIELDS, "metadata"))
+            self._losses.fields("metadata record", message.metadata, _METADATA)
 
     def _log(self, message: _Message) -> None:
         match message.role:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from storage import errors, text
 from storage.events import JsonText
+from storage.formats.decoding import decode
 from storage.formats.foreign import Losses
-from storage.formats.records import decode
 from storage.formats.values import as_text, measure
 
 _CALLS = {

@@ -31,9 +31,9 @@ class Conversations:
         self._ids = OwnIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The sessions of a conversation. Raises BadInput for what is none; a broken message becomes a custom event."""
+        """The sessions of a conversation. Raises BadInput for what is none."""
         conversation = as_object(record.value, record.place)
-        losses = Losses()
+        losses = self._losses.apart()
         key = f"conversation-{self._conversations}"
         sessions = self._sessions(conversation, key, record.place, self._ids, losses)
         self._losses.include(losses)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from storage import errors, text
 from storage.events import JsonText
 from storage.formats.foreign import Losses
+from storage.formats.unreadable import left_out
 from storage.formats.values import measure
 from storage.session import MAX_SLOT_BYTES
 
@@ -28,6 +29,19 @@ def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonTex
         left -= size
         kept.append(field)
     return f"{{{','.join(kept)}}}" if kept else None
+
+
+def told(given: Mapping[str, object], place: str, losses: Losses) -> JsonText:
+    """The fields as JSON; one that cannot be stored is left out and counted. Strict reading raises BadInput for it."""
+    try:
+        return text.to_json(given, place)
+    except errors.BadInput:
+        kept = {}
+        for name, value in given.items():
+            with left_out(losses):
+                text.to_json({name: value}, place)
+                kept[name] = value
+        return text.to_json(kept, place)
 
 
 def instant(value: object, read: Callable[[object], int | None], losses: Losses) -> int | None:

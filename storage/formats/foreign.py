@@ -101,10 +101,15 @@ class Reading:
 
 
 class Losses:
-    """How often each kind of loss happened. `first_broken` says of the first record left out what is wrong with it."""
+    """How often each kind of loss happened. `first_broken` says of the first record left out what is wrong with it.
 
-    def __init__(self) -> None:
+    `lenient`: what breaks a format costs no more than itself; else reading it raises BadInput.
+    """
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self.lenient = lenient
         self._events: Counter[tuple[str, str]] = Counter()
+        self._reasons: dict[tuple[str, str], str] = {}
         self._stripped: Counter[str] = Counter()
         self._fields: dict[str, set[str]] = {}
         self._broken = 0
@@ -120,9 +125,24 @@ class Losses:
         self._broken += 1
         self.first_broken = self.first_broken or message
 
-    def add(self, noun: str, what: str, count: int = 1) -> None:
-        """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`."""
+    def leave_out(self, error: errors.BadInput) -> None:
+        """Counts a record, or a part of one, that is left out. Raises the error where reading is strict."""
+        if not self.lenient:
+            raise error
+        self.broken(error.message)
+
+    def add(self, noun: str, what: str, count: int = 1, *, why: str = "") -> None:
+        """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`.
+
+        Of the first one it is told `why`.
+        """
         self._events[noun, what] += count
+        if why:
+            self._reasons.setdefault((noun, what), why)
+
+    def apart(self) -> "Losses":
+        """An empty one, as lenient, for a record that may be refused yet; `include` adds it."""
+        return Losses(lenient=self.lenient)
 
     def fields(self, noun: str, given: Mapping[str, object], known: Container[str]) -> None:
         """Counts one of a noun if it has fields beyond `known`; empty ones are no loss."""
@@ -140,6 +160,7 @@ class Losses:
     def include(self, other: "Losses") -> None:
         """Adds the counts of another."""
         self._events.update(other._events)
+        self._reasons = other._reasons | self._reasons
         self._stripped.update(other._stripped)
         for noun, names in other._fields.items():
             self._fields.setdefault(noun, set()).update(names)
@@ -152,13 +173,15 @@ class Losses:
             (noun, f"lost {', '.join(sorted(self._fields[noun]))}"): count for noun, count in self._stripped.items()
         }
         lines = [
-            f"{count} {noun}{'s' if count > 1 else ''} {what}"
+            _line(noun, what, count, self._reasons.get((noun, what)))
             for (noun, what), count in (*self._events.items(), *stripped.items())
         ]
-        if self._broken:
-            first = f"{'the first: ' if self._broken > 1 else ''}{self.first_broken}"
-            lines.append(f"{self._broken} record{'s' if self._broken > 1 else ''} left out, {first}")
-        return lines
+        return [*lines, _line("record", "left out", self._broken, self.first_broken)] if self._broken else lines
+
+
+def _line(noun: str, what: str, count: int, why: str | None) -> str:
+    first = f", {'the first: ' if count > 1 else ''}{why}" if why else ""
+    return f"{count} {noun}{'s' if count > 1 else ''} {what}{first}"
 
 
 def legal_id(value: object) -> str | None:

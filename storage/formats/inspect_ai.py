@@ -45,7 +45,7 @@ class InspectReader:
         self._ids = OwnIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The evaluation of the head, or the session of a sample; a broken message in it is left out and counted.
+        """The evaluation of the head, or the session of a sample.
 
         Raises BadInput for a record that is no object, and for a sample without messages.
         """

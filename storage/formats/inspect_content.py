@@ -1,5 +1,6 @@
 """What an Inspect log holds in messages: texts that stand elsewhere as attachments, and parts of its own kinds."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from storage import errors, text
@@ -12,8 +13,8 @@ _PREFIX = "attachment://"
 class Attachments:
     """The long texts of a sample, by their hashes."""
 
-    def __init__(self, texts: object, losses: Losses) -> None:
-        self._texts = texts if isinstance(texts, dict) else {}
+    def __init__(self, texts: Mapping[str, object], losses: Losses) -> None:
+        self._texts = texts
         self._losses = losses
 
     def put_in(self, value: object, place: str) -> object:

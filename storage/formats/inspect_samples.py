@@ -1,15 +1,16 @@
 """A sample of an Inspect log: its messages with their times, and between them the events that are no messages."""
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from storage import errors, text
+from storage import text
 from storage.events import Event, RunStatus
 from storage.formats import chat, facts, times
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
 from storage.formats.inspect_content import Attachments, as_chat, message_key
+from storage.formats.unreadable import kept, left_out, objects
 from storage.formats.values import as_list, as_object, some_text
 
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function", "error")
@@ -27,10 +28,14 @@ class Sample:
         self._fields = fields
         self._place = place
         self._losses = losses
-        self._attachments = Attachments(fields.get("attachments"), losses)
         self._messages = as_list(fields.get("messages"), f"{place} messages")
+        attachments: dict[str, Any] = {}
+        with left_out(losses):
+            attachments = as_object(fields.get("attachments") or {}, f"{place} attachments")
+        self._attachments = Attachments(attachments, losses)
         self._dialogue = Dialogue(key, losses)
-        self._log = _Log(fields.get("events"))
+        events = objects(fields.get("events") or [], f"{place} events", losses)
+        self._log = _Log([event for event, _ in events])
         self._calls: set[object] = set()
         self._said: set[str] = set()
         self._inputs: set[str] = set()
@@ -38,13 +43,13 @@ class Sample:
         self._last: int | None = None
 
     def events(self) -> list[Event]:
-        """The events of the session; a message that is broken is left out and counted."""
+        """The events of the session. Where reading is strict, a broken message raises BadInput."""
         for index, message in enumerate(self._messages):
             place = f"{self._place} messages[{index}]"
-            try:
-                self._add(as_object(self._attachments.put_in(message, place), place), place)
-            except errors.BadInput as error:
-                self._losses.broken(error.message)
+            with left_out(self._losses):
+                whole = self._attachments.put_in(message, place)
+                with kept(whole, self._dialogue, self._losses):
+                    self._add(as_object(whole, place), place)
         self._end()
         return self._dialogue.drafts()
 
@@ -139,14 +144,11 @@ class Sample:
                 return
             self._losses.fields("model event", event, event.keys() - _COPIES)
             event = {name: value for name, value in event.items() if name not in _COPIES}
-        try:
+        with left_out(self._losses):
             data = text.to_json(self._attachments.put_in(event, self._place), f"{self._place} events")
-        except errors.BadInput as error:
-            self._losses.broken(error.message)
-            return
-        self._losses.add("event", "other than messages, calls and results kept as custom")
-        time = times.iso(event.get("timestamp"))
-        self._dialogue.custom(kind if isinstance(kind, str) else "event", data, time=time)
+            self._losses.add("event", "other than messages, calls and results kept as custom")
+            time = times.iso(event.get("timestamp"))
+            self._dialogue.custom(kind if isinstance(kind, str) else "event", data, time=time)
 
     def _end(self) -> None:
         """Ends the turn and logs what comes after the last message, if that is known to be the sample's last."""
@@ -172,8 +174,8 @@ class Sample:
 class _Log:
     """The events of a sample, with the next one to log."""
 
-    def __init__(self, events: object) -> None:
-        self._events = [each for each in events if isinstance(each, dict)] if isinstance(events, list) else []
+    def __init__(self, events: Sequence[dict[str, Any]]) -> None:
+        self._events = events
         self._next = 0
         self._models: defaultdict[str, deque[int]] = defaultdict(deque)
         self._tools: defaultdict[str, deque[int]] = defaultdict(deque)
@@ -203,7 +205,7 @@ class _Log:
     def until(self, index: int | None) -> list[dict[str, Any]]:
         """The events that come before, or all; the one there counts as logged."""
         end = len(self._events) if index is None else index
-        passed = self._events[self._next : end]
+        passed = list(self._events[self._next : end])
         self._next = max(self._next, end + 1)
         return passed
 

@@ -7,14 +7,15 @@ the session, each further reply begins a fork. https://github.com/danny-avila/Li
 from collections.abc import Sequence
 from typing import Any
 
-from storage import text
+from storage.formats import facts
 from storage.formats.branches import Branch, branches, forks
 from storage.formats.conversations import Conversations, Models, facts_of
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses
 from storage.formats.librechat_messages import Message, MessageWriter
 from storage.formats.naming import OwnIds, label_of_events
-from storage.formats.values import as_list, as_object, most
+from storage.formats.unreadable import objects
+from storage.formats.values import as_list, most
 
 FORMAT = "librechat"
 _LISTS = ("messagesTree", "messages")
@@ -29,7 +30,7 @@ def _is_conversation(value: object) -> bool:
     if not isinstance(value, dict) or "conversationId" not in value:
         return False
     messages = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
-    return messages is not None and all(_is_message(message) for message in messages)
+    return messages is not None and (not messages or most(messages, _is_message))
 
 
 def _is_message(value: object) -> bool:
@@ -43,14 +44,14 @@ def reader(name: str, losses: Losses) -> Conversations:
 
 def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
     field = next((name for name in _LISTS if conversation.get(name) is not None), "messages")
-    messages = _nested(as_list(conversation.get(field), f"{place}.{field}"), f"{place}.{field}")
+    messages = _nested(as_list(conversation.get(field), f"{place}.{field}"), f"{place}.{field}", losses)
     children, roots = _tree(messages, losses)
     models: Models = {}
     found: list[Branch[Message]] = []
     for root in roots:
         writer = MessageWriter(Dialogue(_key(key, root) if found else key, losses), losses, models)
         found += branches(root, lambda message: children[message.number], lambda child: _key(key, child), writer)
-    metadata = text.to_json(facts_of(conversation, (field, "title"), models), place)
+    metadata = facts.told(facts_of(conversation, (field, "title"), models), place, losses)
     own_id = ids.take(conversation.get("conversationId"), losses)
     events = found[0].events if found else []
     title = conversation.get("title")
@@ -74,17 +75,15 @@ def _prompt(options: object) -> str | None:
     return prompt if isinstance(prompt, str) and prompt else None
 
 
-def _nested(given: list[Any], place: str) -> list[Message]:
+def _nested(given: list[Any], place: str, losses: Losses) -> list[Message]:
     """All messages, each after the one that holds it, which is its `holder`."""
     found: list[Message] = []
-    waiting = [(value, f"{place}[{index}]", -1) for index, value in enumerate(given)][::-1]
+    waiting = [(*each, -1) for each in objects(given, place, losses)][::-1]
     while waiting:
-        value, where, holder = waiting.pop()
-        message = Message(len(found), as_object(value, where), where, holder)
+        message = Message(len(found), *waiting.pop())
         found.append(message)
-        held = as_list(message.fields.get("children") or [], f"{where}.children")
-        children = [(child, f"{where}.children[{index}]", message.number) for index, child in enumerate(held)]
-        waiting += children[::-1]
+        held = objects(message.fields.get("children") or [], f"{message.place}.children", losses)
+        waiting += [(*each, message.number) for each in held][::-1]
     return found
 
 

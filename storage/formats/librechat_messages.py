@@ -12,6 +12,7 @@ from storage.formats import times
 from storage.formats.conversations import Models
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import Losses
+from storage.formats.unreadable import kept
 from storage.formats.values import as_list, as_object, as_text
 
 _FIELDS = (
@@ -61,7 +62,7 @@ class _Answer:
 
 
 class MessageWriter:
-    """Logs the messages of one path through a conversation. One that cannot be read becomes a custom event."""
+    """Logs the messages of one path through a conversation."""
 
     def __init__(self, dialogue: Dialogue, losses: Losses, models: Models) -> None:
         self.dialogue = dialogue
@@ -76,20 +77,14 @@ class MessageWriter:
         """Nothing waits at the end of a path."""
 
     def add(self, node: Message) -> None:
-        """Logs a message. Raises BadInput for what no JSON can hold."""
-        own = {name: value for name, value in node.fields.items() if name != "children"}
-        whole = text.to_json(own, node.place)
+        """Logs a message."""
         time = times.iso(node.fields.get("createdAt"))
-        try:
+        with kept(node.fields, self.dialogue, self._losses, without="children", time=time):
             if node.fields.get("isCreatedByUser") is True:
                 self._user(node, time)
             else:
                 self._assistant(node, time)
-        except errors.BadInput:
-            self._losses.add("message", "that could not be read kept as custom")
-            self.dialogue.custom("message", whole, time=time)
-            return
-        self._losses.fields("message", node.fields, _FIELDS)
+            self._losses.fields("message", node.fields, _FIELDS)
 
     def _user(self, message: Message, time: int | None) -> None:
         answers = _answers(message)

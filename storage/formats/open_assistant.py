@@ -9,13 +9,15 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from storage import errors, text
+from storage import errors
+from storage.formats import facts
 from storage.formats.branches import branches, forks
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.naming import OwnIds, label_of_events
 from storage.formats.records import Record
-from storage.formats.values import as_list, as_object, as_text, most
+from storage.formats.unreadable import kept, objects
+from storage.formats.values import as_object, as_text, most
 
 FORMAT = "open-assistant"
 
@@ -27,7 +29,11 @@ def fits(values: Sequence[object]) -> bool:
 
 def _is_tree(value: object) -> bool:
     match value:
-        case {"prompt": {"replies": list(), "role": _}}:
+        case {
+            "prompt": {"replies": list(), "role": _}
+            | {"replies": list(), "text": _}
+            | {"replies": _, "role": _, "text": _}
+        }:
             return True
     return False
 
@@ -46,15 +52,16 @@ class OpenAssistant:
         self._ids = OwnIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The sessions of a tree. Raises BadInput, naming the message, for what is none."""
+        """The sessions of a tree. Raises BadInput for what is none."""
         tree = as_object(record.value, record.place)
-        facts = {name: value for name, value in tree.items() if name not in ("prompt", "message_tree_id")}
-        metadata = text.to_json(facts, record.place) if facts else None
+        told = {name: value for name, value in tree.items() if name not in ("prompt", "message_tree_id")}
         keys = itertools.count(self._sessions)
-        losses = Losses()
+        losses = self._losses.apart()
+        metadata = facts.told(told, record.place, losses) if told else None
         dialogue = Dialogue(str(next(keys)), losses)
         prompt = _message(tree.get("prompt"), f"{record.place} prompt")
-        found = list(branches(prompt, _replies, lambda _: str(next(keys)), _Writer(dialogue, losses)))
+        writer = _Writer(dialogue, losses)
+        found = list(branches(prompt, lambda message: _replies(message, losses), lambda _: str(next(keys)), writer))
         tree_id = self._ids.take(tree.get("message_tree_id"), losses)
         session = ForeignSession(
             key=dialogue.key,
@@ -82,10 +89,9 @@ def _message(value: object, place: str) -> _Message:
     return _Message(as_object(value, place), place)
 
 
-def _replies(message: _Message) -> list[_Message]:
-    place = f"{message.place}.replies"
-    replies = as_list(message.fields.get("replies") or [], place)
-    return [_message(reply, f"{place}[{index}]") for index, reply in enumerate(replies)]
+def _replies(message: _Message, losses: Losses) -> list[_Message]:
+    replies = objects(message.fields.get("replies") or [], f"{message.place}.replies", losses)
+    return [_Message(*reply) for reply in replies]
 
 
 class _Writer:
@@ -94,6 +100,10 @@ class _Writer:
         self._losses = losses
 
     def add(self, node: _Message) -> None:
+        with kept(node.fields, self.dialogue, self._losses, without="replies"):
+            self._add(node)
+
+    def _add(self, node: _Message) -> None:
         content = as_text(node.fields.get("text"), f"{node.place}.text")
         match node.fields.get("role"):
             case "prompter":

@@ -7,13 +7,14 @@ the assistant is a step. Messages carry no times. https://platform.openai.com/do
 from collections.abc import Sequence
 from typing import Any
 
-from storage import text
 from storage.events import JsonText
+from storage.formats import facts
 from storage.formats.chat import add_message, is_message
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.naming import label_of_events
 from storage.formats.records import Record
+from storage.formats.unreadable import kept
 from storage.formats.values import as_list, most
 
 FORMAT = "openai"
@@ -27,11 +28,15 @@ def fits(values: Sequence[object]) -> bool:
 def is_conversation(value: object) -> bool:
     """Whether a value is a list of messages or an object with one."""
     match value:
-        case {"messages": list(messages)}:
-            return all(isinstance(message, dict) and "role" in message for message in messages)
-        case [{"role": _}, *_]:
+        case {"messages": []}:
             return True
+        case {"messages": list(messages)} | [*messages]:
+            return most(messages, _has_role)
     return False
+
+
+def _has_role(value: object) -> bool:
+    return isinstance(value, dict) and "role" in value
 
 
 def reader(name: str, losses: Losses) -> "OpenAI":
@@ -48,10 +53,11 @@ class OpenAI:
         self._messages = Dialogue("messages", losses)
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The session of a conversation. Raises BadInput, naming the message, for what is none."""
+        """The session of a conversation. Raises BadInput for what is none."""
         value = record.value
         if isinstance(value, dict) and "messages" not in value and ("role" in value or self._messages.head):
-            add_message(self._messages, value, record.place, self._losses)
+            with kept(value, self._messages, self._losses):
+                add_message(self._messages, value, record.place, self._losses)
             return ()
         session = self._conversation(value, record.place)
         self._sessions += 1
@@ -65,16 +71,19 @@ class OpenAI:
         return [ForeignSession(key=self._messages.key, label=label_of_events(events), events=events)]
 
     def _conversation(self, value: object, place: str) -> ForeignSession:
-        facts: dict[str, Any] = {}
+        told: dict[str, Any] = {}
         messages = value
         if isinstance(value, dict):
-            facts = {name: fact for name, fact in value.items() if name != "messages"}
+            told = {name: fact for name, fact in value.items() if name != "messages"}
             messages = value.get("messages")
-        metadata: JsonText | None = text.to_json(facts, place) if facts else None
-        losses = Losses()
+        messages = as_list(messages, f"{place} messages")
+        # What holds no message at all is no conversation that lost some.
+        losses = self._losses.apart() if any(map(_has_role, messages)) else Losses()
         dialogue = Dialogue(str(self._sessions), losses)
-        for index, message in enumerate(as_list(messages, f"{place} messages")):
-            add_message(dialogue, message, f"{place} messages[{index}]", losses)
+        for index, message in enumerate(messages):
+            with kept(message, dialogue, losses):
+                add_message(dialogue, message, f"{place} messages[{index}]", losses)
+        metadata: JsonText | None = facts.told(told, place, losses) if told else None
         self._losses.include(losses)
         events = dialogue.drafts()
         return ForeignSession(key=dialogue.key, label=label_of_events(events), events=events, metadata=metadata)

@@ -8,13 +8,13 @@ and are taken as UTC. https://github.com/All-Hands-AI/OpenHands
 from collections.abc import Sequence
 from typing import Any
 
-from storage import errors
 from storage.events import RunStatus
 from storage.formats import facts
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses, Renamed, Step, made_id
 from storage.formats.openhands_events import Stream
 from storage.formats.records import Record
+from storage.formats.unreadable import kept
 from storage.formats.values import as_list, as_object, most
 
 FORMAT = "openhands"
@@ -42,7 +42,7 @@ class OpenHandsReader:
     def add(self, record: Record) -> Sequence[Step]:
         """The session of a run, or the events of an event.
 
-        Raises BadInput for a record that is neither; an event of a run that is broken is left out and counted.
+        Raises BadInput for a record that is neither.
         """
         fields = as_object(record.value, record.place)
         if "history" in fields:
@@ -56,15 +56,13 @@ class OpenHandsReader:
     def _run(self, run: dict[str, Any], place: str) -> ForeignSession:
         history = as_list(run.get("history"), f"{place} history")
         key = f"run-{self._runs}"
-        self._runs += 1
         dialogue = Dialogue(key, self._losses)
         stream = Stream(dialogue, self._losses, run.get("metrics"))
         for index, event in enumerate(history):
             where = f"{place} history[{index}]"
-            try:
+            with kept(event, dialogue, self._losses, "event"):
                 stream.add(as_object(event, where), where)
-            except errors.BadInput as error:
-                self._losses.broken(error.message)
+        self._runs += 1
         if isinstance(failure := run.get("error"), str) and failure:
             stream.end_turn(status=RunStatus.FAILED, error=failure)
         label = run.get("instance_id")

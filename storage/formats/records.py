@@ -7,15 +7,13 @@ whatever way the document is written and however long it is.
 """
 
 import io
-import json
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple
 
-import orjson
-
-from storage import errors, text
+from storage import errors
 from storage.formats import yaml_stream
+from storage.formats.decoding import decode_leniently
 from storage.formats.splitting import CHUNK, Scanner, Torn, joined
 
 PARTS = frozenset({"samples"})
@@ -24,27 +22,23 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 """The longest record that is read; a longer one is broken."""
 WHOLE_BYTES = 16 * 1024 * 1024
 """Up to here a document of many lines is decoded at once, beyond item by item."""
-LEAN_BYTES = 4 * 1024 * 1024
-"""A longer record is decoded by what needs no more memory than its value: orjson takes thirteen times the text."""
 MARK = b"\xef\xbb\xbf"
 """The byte order mark."""
-_LONG_RUN = b"0" * 19
-_HUGE = (b"0" * 20, b"-" + b"0" * 19)
-"""How an integer of more than 64 bits looks, each digit made a 0."""
-_DIGITS_AS_0 = b"".join(b"0" if byte in b"0123456789" else bytes([byte]) for byte in range(256))
 
 
 class Record(NamedTuple):
     """A decoded JSON value; `place` names the document and the line or item.
 
     An item of a list in `PARTS` has the list's name as `part`; the fields that stand behind such a list come last, as
-    a record of the part `more`. `repaired`: bytes that were not UTF-8 were replaced by U+FFFD.
+    a record of the part `more`. `repaired`: bytes that were not UTF-8 were replaced by U+FFFD. `unreal`: numbers that
+    are none, such as NaN, became texts, and what is wrong with the first of them.
     """
 
     place: str
     value: Any
     part: str | None = None
     repaired: bool = False
+    unreal: str = ""
 
 
 class Broken(NamedTuple):
@@ -89,7 +83,7 @@ def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
         return
     second = next(lines, None)
     if second is None:
-        yield from _document(name, record)
+        yield from _document(name, record, first.content)
         return
     yield record
     yield line(name, second)
@@ -121,48 +115,14 @@ def is_line(first: Record | Broken) -> bool:
     return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
 
 
-def _has_huge_integer(content: bytes) -> bool:
-    # A pattern would take longer than all of decoding.
-    for begin in range(0, len(content), CHUNK):
-        zeros = content[max(begin - len(_LONG_RUN) - 1, 0) : begin + CHUNK].translate(_DIGITS_AS_0)
-        if _LONG_RUN in zeros and any(huge in zeros for huge in _HUGE):
-            return True
-    return False
-
-
-def decode(source: bytes | str, place: str) -> object:
-    """The value of JSON text. Raises BadInput, naming the place, for anything else; NaN is not JSON.
-
-    Raises UnicodeDecodeError for bytes that are not UTF-8.
-    """
-    content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
-    if len(content) <= LEAN_BYTES and not _has_huge_integer(content):  # which orjson would round
-        try:
-            return orjson.loads(content)
-        except orjson.JSONDecodeError:  # what follows says why, and takes lone surrogates
-            pass
-    characters = source if isinstance(source, str) else source.decode("utf-8", "surrogatepass")
-    try:
-        return json.loads(characters, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno} column {error.colno}"
-        raise errors.BadInput(f"{place}: not JSON: {error.msg} at {where}") from error
-    except RecursionError as error:
-        raise errors.BadInput(f"{place}: nested deeper than {text.MAX_NESTING} levels") from error
-    except ValueError as error:
-        raise errors.BadInput(f"{place}: not JSON: {error}") from error
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
 def _record(place: str, content: bytes) -> Record | Broken:
     try:
         try:
-            return Record(place, decode(content, place))
+            value, unreal = decode_leniently(content, place)
+            return Record(place, value, unreal=unreal)
         except UnicodeDecodeError:
-            return Record(place, decode(content.decode("utf-8", "replace"), place), repaired=True)
+            value, unreal = decode_leniently(content.decode("utf-8", "replace"), place)
+            return Record(place, value, repaired=True, unreal=unreal)
     except errors.BadInput as error:
         return Broken(place, error.message.removeprefix(f"{place}: "))
 
@@ -231,7 +191,7 @@ def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Rec
     if len(content) <= WHOLE_BYTES:
         record = _record(name, content)
         if isinstance(record, Record):
-            yield from _document(name, record)
+            yield from _document(name, record, content)
             return
         why = record
     elif not content.endswith(b"\n"):
@@ -270,20 +230,40 @@ def _texts(name: str, stream: BinaryIO, first: int, why: str) -> Iterator[Record
             yield Record(place, Unparsed(content.decode("utf-8", "replace"), why), repaired=True)
 
 
-def _document(name: str, record: Record) -> Iterator[Record]:
+def _document(name: str, record: Record, content: bytes) -> Iterator[Record | Broken]:
     """The records of a document that was decoded at once."""
     value = record.value
+    if (record.repaired or record.unreal) and _is_listed(content):
+        yield from _mended(name, record, content)
+        return
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield record._replace(place=f"{name} [{index}]", value=item)
         return
-    lists = (
-        {part: value[part] for part in PARTS if isinstance(value.get(part), list)} if isinstance(value, dict) else {}
-    )
-    yield record._replace(value={**value, **{part: [] for part in lists}} if lists else value)
-    for part, items in lists.items():
+    if not isinstance(value, dict):
+        yield record
+        return
+    yield record._replace(value=_without_parts(value))
+    for part in PARTS & value.keys():
+        items = value[part] if isinstance(value[part], list) else []
         for index, item in enumerate(items):
             yield record._replace(place=f"{name} {part}[{index}]", value=item, part=part)
+
+
+def _mended(name: str, record: Record, content: bytes) -> Iterator[Record | Broken]:
+    """The records of a list or object that was decoded at once, each telling what became of its own bytes alone."""
+    found = list(_split(name, content, io.BytesIO()))
+    if isinstance(record.value, dict):
+        fields = [each for each in found if isinstance(each, Record) and each.part not in PARTS]
+        repaired = any(each.repaired for each in fields)
+        unreal = next((each.unreal for each in fields if each.unreal), "")
+        yield Record(name, _without_parts(record.value), repaired=repaired, unreal=unreal)
+        found = [each for each in found if isinstance(each, Broken) or each.part in PARTS]
+    yield from found
+
+
+def _without_parts(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: [] if name in PARTS and isinstance(item, list) else item for name, item in value.items()}
 
 
 def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = None) -> Iterator[Record | Broken]:
@@ -318,11 +298,12 @@ def _object(name: str, scanner: Scanner) -> Iterator[Record | Broken]:
     fields: dict[str, Any] = {}
     size = 0
     told = repaired = False
+    unreal = ""
     for key in map(_key, scanner.fields()):
         if key in PARTS and scanner.peek() == b"[":
             if not told:
-                yield Record(name, {**fields, key: []}, repaired=repaired)
-            told, fields, repaired = True, {}, False
+                yield Record(name, {**fields, key: []}, repaired=repaired, unreal=unreal)
+            told, fields, repaired, unreal = True, {}, False, ""
             yield from _list(f"{name} {key}", scanner, key)
             continue
         content = scanner.value()
@@ -332,14 +313,14 @@ def _object(name: str, scanner: Scanner) -> Iterator[Record | Broken]:
             yield found
             continue
         fields[key] = found.value
-        repaired = repaired or found.repaired
+        repaired, unreal = repaired or found.repaired, unreal or found.unreal
     if fields or not told:
-        yield Record(name, fields, "more" if told else None, repaired)
+        yield Record(name, fields, "more" if told else None, repaired, unreal)
 
 
 def _key(content: bytes | None) -> str:
     found = _found("", content)
-    if isinstance(found, Broken) or not isinstance(found.value, str):
+    if isinstance(found, Broken) or not isinstance(found.value, str) or found.unreal:
         raise Torn("not JSON: the name of a field must be a string")
     return found.value
 

@@ -16,6 +16,7 @@ from storage.formats import chat, facts
 from storage.formats.dialogue import Dialogue, label_of
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.records import Record
+from storage.formats.unreadable import kept, objects
 from storage.formats.values import as_list, as_object, most
 
 FORMAT = "swe-agent"
@@ -35,8 +36,12 @@ def fits(values: Sequence[object]) -> bool:
 def _is_trajectory(value: object) -> bool:
     match value:
         case {"trajectory": list(), "history": list(messages)}:
-            return all(isinstance(message, dict) and "role" in message for message in messages[:3])
+            return not messages or most(messages[:20], _has_role)
     return False
+
+
+def _has_role(value: object) -> bool:
+    return isinstance(value, dict) and "role" in value
 
 
 def reader(name: str, losses: Losses) -> "TrajectoryReader":
@@ -52,22 +57,18 @@ class TrajectoryReader:
         self._sessions = 0
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The session of a trajectory; a message in it that is broken is left out and counted.
-
-        Raises BadInput for a record without messages.
-        """
+        """The session of a trajectory. Raises BadInput for a record without messages."""
         fields = as_object(record.value, record.place)
         history = as_list(fields.get("history"), f"{record.place} history")
         key = str(self._sessions)
-        self._sessions += 1
         dialogue = Dialogue(key, self._losses)
-        run = _Run(dialogue, fields.get("trajectory"), self._losses)
+        steps = objects(fields.get("trajectory") or [], f"{record.place} trajectory", self._losses)
+        run = _Run(dialogue, [step for step, _ in steps], self._losses)
         for index, message in enumerate(history):
             place = f"{record.place} history[{index}]"
-            try:
+            with kept(message, dialogue, self._losses):
                 run.add(as_object(message, place), place)
-            except errors.BadInput as error:
-                self._losses.broken(error.message)
+        self._sessions += 1
         info = fields.get("info")
         run.end(info.get("exit_status") if isinstance(info, dict) else None)
         told = {field: value for field, value in fields.items() if field not in ("history", "trajectory")}
@@ -88,9 +89,8 @@ class TrajectoryReader:
 class _Run:
     """The messages of one history, with the steps of the trajectory that they belong to."""
 
-    def __init__(self, dialogue: Dialogue, trajectory: object, losses: Losses) -> None:
-        steps = trajectory if isinstance(trajectory, list) else []
-        self._steps = [step for step in steps if isinstance(step, dict)]
+    def __init__(self, dialogue: Dialogue, trajectory: Sequence[dict[str, Any]], losses: Losses) -> None:
+        self._steps = trajectory
         self._next = 0
         self._matched = 0
         self._duration: float | None = None

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage import errors, text
+from storage.formats import facts
 from storage.formats.chat import add_message
 from storage.formats.dialogue import Dialogue
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.formats.prefixes import SharedPrefixes
 from storage.formats.records import Record
+from storage.formats.unreadable import kept
 from storage.formats.values import as_list, as_object, most, shape
 
 FORMAT = "tau-bench"
@@ -47,7 +49,7 @@ class TauBench:
         self._prefixes = SharedPrefixes()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The session of a trial, after that of its task. Raises BadInput, naming the message, for what is none."""
+        """The session of a trial, after that of its task. Raises BadInput for what is none."""
         place = record.place
         trial = as_object(record.value, place)
         info = as_object(trial.get("info") or {}, f"{place}.info")
@@ -55,15 +57,18 @@ class TauBench:
         task_id = _task_id(trial.get("task_id"), place)
         root = f"task-{task_id}"
         digest = hashlib.sha256(task.encode()).digest()
-        facts = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
-        metadata = text.to_json(facts, place)
-        losses = Losses()
+        losses = self._losses.apart()
+        told = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
+        metadata = facts.told(told, place, losses)
         messages = as_list(trial.get("traj"), f"{place}.traj")
         dialogue = Dialogue(f"trial-{self._trials + 1}", losses)
-        heads = []
+        logged: list[tuple[object, int]] = []
         for index, message in enumerate(messages):
-            add_message(dialogue, message, f"{place}.traj messages[{index}]", losses)
-            heads.append(dialogue.head)
+            before = dialogue.head
+            with kept(message, dialogue, losses):
+                add_message(dialogue, message, f"{place}.traj messages[{index}]", losses)
+            if dialogue.head > before:
+                logged.append((message, dialogue.head))
         dialogue.end_turn()
 
         self._losses.include(losses)
@@ -73,7 +78,7 @@ class TauBench:
         if root not in self._tasks:
             self._tasks[root] = digest
             steps.append(ForeignSession(key=root, label=f"Task {task_id}", metadata=task, counted=False))
-        shared = self._prefixes.add(dialogue.key, root, zip(messages, heads, strict=True))
+        shared = self._prefixes.add(dialogue.key, root, logged)
         at_seq = 0 if shared is None else shared.at_seq
         session = ForeignSession(
             key=dialogue.key,
@@ -98,6 +103,6 @@ def _task_id(value: object, place: str) -> str:
 
 
 def _facts(trial: dict[str, Any], info: dict[str, Any], *, same_task: bool) -> dict[str, Any]:
-    facts = {"taskId": trial["task_id"], "trial": trial.get("trial"), "reward": trial.get("reward")}
+    told = {"taskId": trial["task_id"], "trial": trial.get("trial"), "reward": trial.get("reward")}
     more = {name: value for name, value in info.items() if name != "task" or not same_task}
-    return facts | ({"info": more} if more else {})
+    return told | ({"info": more} if more else {})

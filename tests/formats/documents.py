@@ -25,7 +25,7 @@ def lines(*values: object) -> bytes:
 
 def read_steps(module: ModuleType, content: bytes) -> tuple[list[Step], Losses]:
     """All steps, and what was lost; a broken record is counted, as an import does."""
-    losses = Losses()
+    losses = Losses(lenient=True)
     reader = module.reader("log", losses)
     steps: list[Step] = []
     for record in records("log", io.BytesIO(content)):
@@ -33,7 +33,7 @@ def read_steps(module: ModuleType, content: bytes) -> tuple[list[Step], Losses]:
         try:
             steps += reader.add(record)
         except errors.BadInput as error:
-            losses.broken(error.message)
+            losses.leave_out(error)
     return [*steps, *reader.end()], losses
 
 

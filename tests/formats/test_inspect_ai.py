@@ -389,12 +389,27 @@ def test_a_sample_of_a_large_log_is_read_like_one_of_a_small(monkeypatch: pytest
     assert "1 log lost reductions" in losses.warnings()
 
 
-def test_a_broken_message_is_left_out_and_told_with_its_place() -> None:
+def test_a_broken_message_is_kept_as_custom_and_told_with_its_place() -> None:
     bad = says("m", "c")
     bad["tool_calls"][0]["function"] = None
     log, warnings = read_one(USER, 5, {"role": None}, bad, says("n"))
-    assert types(log) == ["turn/start", "user/message", "step/start", "assistant/message", "step/end", "turn/end"]
-    assert warnings[-1] == "3 records left out, the first: log samples[0] messages[1]: must be an object, is a int"
+    assert types(log)[:5] == ["turn/start", "user/message", *["message"] * 3]
+    assert types(log)[5:] == ["step/start", "assistant/message", "step/end", "turn/end"]
+    told = "3 messages that could not be read kept as custom, the first: log samples[0] messages[1]: must be an object"
+    assert any(warning.startswith(told) for warning in warnings)
+
+
+def test_what_a_broken_message_refers_to_is_kept_with_it() -> None:
+    log, _ = read_one(USER, {"role": 5, "content": "attachment://a"}, attachments={"a": "long"})
+    assert [json.loads(event.data) for event in log if isinstance(event, CustomEvent)] == [
+        {"role": 5, "content": "long"}
+    ]
+
+
+def test_attachments_that_are_none_are_told() -> None:
+    log, warnings = read_one(USER, attachments=[1])
+    assert types(log) == ["turn/start", "user/message"]
+    assert "1 record left out, log samples[0] attachments: must be an object" in warnings[-1]
 
 
 @pytest.mark.parametrize("sample", [5, {}, {"messages": None}])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import errors
-from storage.formats import read
+from storage.formats import ForeignSession, feed, read
 from storage.formats import records as module
 from storage.formats.records import Broken, Record, Unparsed, records
 
@@ -158,7 +158,7 @@ def test_a_last_line_that_is_cut_is_told_as_such() -> None:
     assert why.startswith("the last line is cut off: not JSON")
 
 
-@pytest.mark.parametrize("line", ['{"a":NaN}', '{"a":Infinity}', "{a}"])
+@pytest.mark.parametrize("line", ['{"a":nan}', '{"a":1e}', "{a}"])
 def test_a_last_line_that_is_whole_but_wrong_is_not_told_as_cut(line: str) -> None:
     [(_, why)] = broken(f"5\n{line}")
     assert why.startswith("not JSON")
@@ -250,10 +250,75 @@ def test_integers_beyond_what_is_read_cost_their_record() -> None:
     assert values(f"{{}}\n{'9' * 5000}\n5") == [{}, None, 5]
 
 
-@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
-def test_what_is_no_json_number_costs_its_record(name: str) -> None:
-    assert values(f"{{}}\n[{name}]\n5") == [{}, None, 5]
-    assert values(f"[1, {name}, 2]") == [1, None, 2]
+UNREAL = ["NaN", "Infinity", "-Infinity", "1e999", "-1E+400", "1" * 400 + ".5"]
+EACH_UNREAL = pytest.mark.parametrize("literal", UNREAL, ids=lambda literal: literal[:9])
+
+
+def unreal(content: str) -> list[bool]:
+    """Whether each record had a number that is none."""
+    return [bool(record.unreal) for record in found(content) if isinstance(record, Record)]
+
+
+@EACH_UNREAL
+def test_numbers_that_are_none_become_texts_and_that_is_told(literal: str) -> None:
+    content = f'{{}}\n{{"a":[{literal},1.5]}}\n5\n{literal}'
+    assert values(content) == [{}, {"a": [literal, 1.5]}, 5, literal]
+    assert unreal(content) == [False, True, False, True]
+    assert values(f'{{"a":\n{literal}}}') == [{"a": literal}]
+    assert unreal(f'{{"a":\n{literal}}}') == [True]
+
+
+@EACH_UNREAL
+@pytest.mark.parametrize("indent", ["", "\n"])
+@pytest.mark.parametrize("whole", [module.WHOLE_BYTES, 1])
+def test_of_a_list_only_the_items_with_numbers_that_are_none_tell_so(
+    literal: str, indent: str, whole: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WHOLE_BYTES", whole)
+    content = f'[1,{indent}{{"b":{literal}}}, 2]'
+    assert values(content) == [1, {"b": literal}, 2]
+    assert unreal(content) == [False, True, False]
+
+
+def test_of_an_object_only_the_samples_with_numbers_that_are_none_tell_so() -> None:
+    content = '{"a": 1, "samples": [{"b": 2}, {"c": NaN}], "d": 4}'
+    assert values(content) == [{"a": 1, "samples": [], "d": 4}, {"b": 2}, {"c": "NaN"}]
+    assert unreal(content) == [False, False, True]
+    assert unreal('{"samples": [1], "d": NaN}') == [True, False]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "WHOLE_BYTES", 1)
+        assert values(content.replace(", ", ",\n")) == [{"a": 1, "samples": []}, {"b": 2}, {"c": "NaN"}, {"d": 4}]
+        assert unreal('{"e": NaN, "samples": [1],\n"d": NaN}') == [True, False, True]
+
+
+def test_of_an_object_only_the_samples_that_are_not_utf_8_tell_so() -> None:
+    content = b'{"a": 1, "samples": [{"b": 2}, {"c": "\xff"}], "d": 4}'
+    assert [record.repaired for record in found(content) if isinstance(record, Record)] == [False, False, True]
+
+
+@pytest.mark.parametrize("number", ["1e308", "-1.5e-300", "0.1", "12345678901234567890123.5"])
+def test_numbers_that_are_some_stay_numbers_beside_those_that_are_none(number: str) -> None:
+    assert values(f'{{"a":{number},"b":NaN}}') == [{"a": json.loads(number), "b": "NaN"}]
+
+
+def test_a_number_that_is_none_is_no_name_of_a_field() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "WHOLE_BYTES", 1)
+        assert broken('{NaN: 1,\n"samples": []}')
+
+
+@pytest.mark.parametrize("literal", ["NaN", "1e999"])
+def test_a_record_with_a_number_that_is_none_is_read_leniently_and_refused_strictly(literal: str) -> None:
+    content = f'[[{{"role":"user","content":"a"}}],{{"messages":[],"score":{literal}}}]'
+    head = found(content)
+    source = feed("x", head, lenient=True)
+    steps = [step for record in head for step in source.add(record)]
+    assert [step.metadata for step in steps if isinstance(step, ForeignSession)] == [None, f'{{"score":"{literal}"}}']
+    [warning] = source.losses.warnings()
+    assert warning.startswith("1 record held numbers that are none, now texts, x [1]: ")
+    assert literal in warning
+    with pytest.raises(errors.BadInput, match=rf"^x \[1\]: .*{literal}"):
+        read("x", content)
 
 
 @pytest.mark.parametrize("depth", [5_000, 200_000])

@@ -219,12 +219,16 @@ def test_totals_and_settings_are_metadata() -> None:
     assert found == {"environment": real(TEXTS)["environment"], "info": real(TEXTS)["info"]}
 
 
-def test_a_broken_message_is_left_out_and_told_with_its_place() -> None:
+def test_a_broken_message_is_kept_as_custom_and_told_with_its_place() -> None:
     log, warnings = read_one(
         USER, {"content": "?"}, 5, {"role": "tool", "content": 7}, told("c", tool_call_ids=3), asks()
     )
-    assert [event.type for event in log] == ["turn/start", "user/message", "step/start", "assistant/message"]
-    assert warnings == ["4 records left out, the first: log line 1 history[1].role: must be a string, is null"]
+    types = ["turn/start", "user/message", *["custom"] * 4, "step/start", "assistant/message"]
+    assert [event.type for event in log] == types
+    assert warnings == [
+        "4 messages that could not be read kept as custom, the first: log line 1 history[1].role: must be a string, "
+        "is null"
+    ]
 
 
 @pytest.mark.parametrize("document", [{"trajectory": []}, {"history": 5, "trajectory": []}, [1], 5])

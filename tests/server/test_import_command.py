@@ -208,6 +208,20 @@ def test_a_broken_record_costs_one_warning(tmp_path: Path) -> None:
     assert contents("a", tmp_path) == ["one", "two"]
 
 
+def test_a_message_that_cannot_be_read_and_a_number_that_is_none_cost_one_warning_each(tmp_path: Path) -> None:
+    messages = '{"role":"user","content":"one"},{"role":"user","content":5},{"role":"assistant","content":"two"}'
+    (tmp_path / "log").write_text(f'{{"messages":[{messages}],"score":NaN}}')
+    [done] = imported("log", cwd=tmp_path)["imported"]
+    assert done["warningKinds"] == {
+        "record held numbers that are none, now texts": 1,
+        "message that could not be read kept as custom": 1,
+    }
+    [id] = done["ids"]
+    lines = [json.loads(line) for line in run("export", id, cwd=tmp_path).stdout.splitlines()]
+    assert [line["content"] for line in lines if line["type"].endswith("/message")] == ["one", "two"]
+    assert [line["data"] for line in lines if line["type"] == "custom"] == [{"role": "user", "content": 5}]
+
+
 def test_a_broken_file_costs_one_line_and_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(bytes(range(256)))
     (tmp_path / "empty").write_bytes(b"")
