@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from storage.session import MAX_SEGMENTS
 
-MAX_PREFIXES = 200_000
+MAX_PREFIXES = 100_000
 """Prefixes that are remembered; the ones not used for longest go first."""
 MAX_DEPTH = MAX_SEGMENTS // 2
 """Forks of forks that may stand on each other; it leaves room for those made later."""

@@ -121,8 +121,9 @@ class Import:
     async def _check_elsewhere(self, given: ForeignSession) -> None:
         if given.id is not None and await self._target.has(given.id):
             return
-        for id in (given.parent_id, given.repeats):
-            if id is not None and not await self._target.has(id):
+        for id, events in ((given.parent_id, 0), (given.repeats, given.repeats_at_most or 0)):
+            there = None if id is None else await self._target.session(id)
+            if id is not None and (there is None or there.head < events):
                 raise NotYet(id)
 
     def _opened(self, given: ForeignSession) -> Session:
@@ -217,11 +218,16 @@ class Import:
         before = log.written
         try:
             await log.write()
-        except errors.Conflict:
+        except (errors.Conflict, errors.Archived) as error:
             there = await self._target.session(log.id)
             if not self._again or there is None:
                 raise
-            session.compare_with(there)
+            if isinstance(error, errors.Conflict) or there.head > log.here:
+                session.compare_with(there)
+            elif session.given.archived:  # by its source too, and so again in the end
+                await self._target.restore(log.id)
+            else:
+                raise
         finally:
             self.done.events += log.written - before
 

@@ -144,6 +144,8 @@ class Places:
         if given.at_seq is None:
             return Point(log.id, None)
         session.log.shifts = tuple(shift for shift in log.shifts if shift.seq < given.at_seq)
+        if given.label is None and (above := await self._target.session(log.id)) is not None:
+            session.labels = (*session.labels, above.label)  # which a fork inherits
         return Point(log.id, session.log.here)
 
     async def _found(self, session: Session, source: Point | None) -> SessionMeta | None:
@@ -220,8 +222,6 @@ class Places:
         self._done.forks += shares
         self._done.sessions += given.counted
         self._done.nodes += not given.counted and not shares
-        if given.label is None and shares and (made := await self._target.session(id)) is not None:
-            session.labels = (*session.labels, made.label)
         late = self._is_late(given)
         if late or _has_more(given):
             self.unfinished.append(given if late else replace(given, parent=None))
@@ -298,19 +298,20 @@ class Places:
             return
         id = self._done.ids[given.key]
         await self._adopted(given, id)
-        for key in given.refs:
-            if key in self._done.ids:
-                await self._tied("reference", self._target.refer(id, self._done.ids[key]))
-        await self._target.catch_up(given, id, known.head)
+        if await self._target.catch_up(given, id, known.head):
+            for key in given.refs:
+                if key in self._done.ids:
+                    await self._tied("reference", self._target.refer(id, self._done.ids[key]))
 
     async def _adopted(self, given: ForeignSession, id: str) -> None:
-        """Puts a session under its parent, if that was made after it; else it stands where somebody has put it."""
+        """Puts a session under a parent that was made after it, unless it has been moved since."""
         parent_id = given.parent_id if given.parent is None else self._done.ids.get(given.parent)
         parent = None if parent_id is None else await self._target.session(parent_id)
         if parent is None:
             return
         node = await self._target.node(id)
-        if node.parent_id == self._target.parent_id and parent.created_at >= node.session.created_at:
+        came_first = node.session.created_at <= parent.created_at and node.document.moved_at_head is None
+        if came_first and node.parent_id == self._target.parent_id:
             await self._tied("parent", self._target.move(id, parent.id))
 
     async def complete(self, given: ForeignSession) -> None:

@@ -1,5 +1,6 @@
 """Imports that write nothing to a space: they are done whole, in a store that is thrown away."""
 
+from storage.formats.foreign import ForeignSession
 from storage.importing.target import Point, Target
 from storage.lifecycle import NewSession
 from storage.session import SessionMeta
@@ -32,6 +33,10 @@ class Rehearsal(Target):
         if id in self._lent and self._lender is not None:
             return await Target(self._lender, self.space).point(id)
         return await super().point(id)
+
+    async def catch_up(self, session: ForeignSession, id: str, head: int) -> bool:
+        """Nothing for a copy, which has less than what it was made of."""
+        return id not in self._lent and await super().catch_up(session, id, head)
 
     async def _copy(self, lender: Store, meta: SessionMeta) -> None:
         new = NewSession(id=meta.id, label=meta.label, workflow_mode=meta.workflow_mode, metadata=meta.metadata)

@@ -125,6 +125,10 @@ class Target:
         seqs = [node.seq for node in surface.nodes() if first <= node.seq <= last]
         return SurfaceOp(op=SurfaceOpKind.REPLACE, start=seqs[0], end=seqs[-1]) if seqs else APPEND
 
+    async def restore(self, id: str) -> None:
+        """Lets an archived session take events again."""
+        await self.store.sessions.set_status(self.space, id, SessionStatus.ACTIVE)
+
     async def rename(self, id: str, label: str, labels: Collection[str]) -> None:
         """Sets a label, cut where it is too long, in place of one of these; another one was given here, and stays."""
         meta = await self.session(id)
@@ -148,8 +152,11 @@ class Target:
         if session.archived:
             await self.store.sessions.set_status(self.space, id, SessionStatus.ARCHIVED)
 
-    async def catch_up(self, session: ForeignSession, id: str, head: int) -> None:
-        """Writes those slots that were never written here. Archives what has come on since it had this head."""
+    async def catch_up(self, session: ForeignSession, id: str, head: int) -> bool:
+        """Writes those slots that were never written here; whether it was not complete.
+
+        That is so if it lacked any, or has come on since it had this head; then it is archived too.
+        """
         held = (await self.store.sessions.slots(self.space, [id])).get(id)
         if held is not None and held.system_prompt is None and session.system_prompt is not None:
             await self._put(id, SlotName.SYSTEM_PROMPT, session.system_prompt)
@@ -158,8 +165,10 @@ class Target:
             for name in ("insight", "memory")
         }
         meta = await self.session(id)
-        archived = session.archived and meta is not None and (meta.head > head or any(lacks.values()))
+        came_on = meta is not None and (meta.head > head or any(lacks.values()))
+        archived = session.archived and came_on
         await self.complete(replace(session, insight=lacks["insight"], memory=lacks["memory"], archived=archived), id)
+        return came_on
 
     async def delete(self, id: str) -> bool:
         """Deletes a session; False if that could not be done."""

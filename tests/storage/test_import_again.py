@@ -403,8 +403,50 @@ async def test_a_child_that_came_before_its_parent_is_put_under_it(store: Store)
     assert (await take(store, child)).warnings == []
     assert {node.id: node.parent_id for node in await nodes_of(store)} == {"p": None, "c": "p"}
     await store.tree.move(SPACE, "c", None)
-    await store.tree.delete(SPACE, "p")
     assert (await take(store, child)).warnings == []
+    assert {node.id: node.parent_id for node in await nodes_of(store)} == {"p": None, "c": None}
+
+
+async def test_a_log_that_its_source_has_archived_goes_on_and_is_archived_again(store: Store) -> None:
+    await bring(store, "a", lines_of("a", "one", status="ARCHIVED", memory="m"))
+    again = await bring(store, "a", lines_of("a", "one", status="ARCHIVED", memory="m"), dry=True)
+    assert (again.refused, again.known) == ({}, 1)
+    more = lines_of("a", "one", "two", status="ARCHIVED", memory="m") + lines_of("b", "eins", parentId="a")
+    done = await bring(store, "a", more)
+    assert (done.refused, done.events) == ({}, 2)
+    meta = await store.sessions.get(SPACE, "a")
+    assert meta is not None and meta.status is SessionStatus.ARCHIVED
+    assert await texts(store, "a") == ["one", "two"]
+
+
+async def test_a_reference_that_was_removed_here_stays_away(store: Store) -> None:
+    whole = lines_of("a", "one", refs=["b"]) + lines_of("b", "eins")
+    await bring(store, "a", whole)
+    await store.tree.remove_ref(SPACE, "a", "b")
+    await bring(store, "a", whole)
+    assert {node.id: node.document.refs for node in await nodes_of(store)} == {"a": (), "b": ()}
+
+
+async def test_a_log_that_repeats_a_longer_one_waits_for_it_to_be_that_long(store: Store) -> None:
+    await take(store, [ForeignSession("p", None, id="p"), *(Logged("p", event) for event in said("one"))])
+    child: list[Step] = [ForeignSession("c", None, id="c", repeats="p", repeats_at_most=2)]
+    child += [Logged("c", event) for event in said("one", "two", "three")]
+    with pytest.raises(NotYet):
+        await take(store, child, defer=True)
+    await take(store, [ForeignSession("p", None, id="p"), *(Logged("p", event) for event in said("one", "two"))])
+    await take(store, child, defer=True)
+    node = await store.tree.node(SPACE, "c")
+    assert node is not None
+    assert (node.document.source_session_id, node.document.fork_seq) == ("p", 2)
+
+
+async def test_the_label_that_a_fork_has_inherited_gives_way_to_its_own(store: Store) -> None:
+    start: list[Step] = [ForeignSession("a", "first", id="a"), *(Logged("a", event) for event in said("one"))]
+    start.append(ForeignSession("f", None, id="f", parent="a", source="a", at_seq=1, counted=False))
+    await take(store, start)
+    await take(store, [*start, Logged("f", said("two")[0]), Renamed("f", "own")])
+    meta = await store.sessions.get(SPACE, "f")
+    assert meta is not None and meta.label == "own"
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
