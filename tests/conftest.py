@@ -109,6 +109,11 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def mongodb_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a MongoDB server: the one that SAPWOOD_TEST_MONGODB_URL names, else a SecantusDB process."""
+    yield from new_mongodb(tmp_path_factory)
+
+
+def new_mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The same, the process being another one than that of other tests."""
     if OUTSIDE_URL is not None:
         yield OUTSIDE_URL
         return

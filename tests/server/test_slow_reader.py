@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 import json
 import socket as sockets
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
+from tests.conftest import new_mongodb
 from tests.server.client import IN_TIME, Client, Socket, begin, subscribe_message
 from tests.server.conftest import Serve
 from tests.server.operations import append, create, user
@@ -29,6 +31,12 @@ subscription($id: ID!, $from: Int) { sessionEvents(sessionId: $id, fromSeq: $fro
   seq ... on UserMessage { content }
 } }
 """
+
+
+@pytest.fixture(scope="module")
+def mongodb_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own, as one that holds the data of all other tests is too slow for readers of so much at once."""
+    yield from new_mongodb(tmp_path_factory)
 
 
 async def write_all(client: Client, socket: Socket, id: str, count: int) -> None:
