@@ -24,7 +24,7 @@ def clean(value: str) -> str:
 
 def clean_any(value: object) -> object:
     """The value, clean if it is text."""
-    return LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) and not value.isascii() else value
+    return clean(value) if isinstance(value, str) else value
 
 
 def not_null(value: str) -> str:

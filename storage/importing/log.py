@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from storage import errors, events, text
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS
 from storage.events import APPEND, CustomEvent, Event, InsightDelivered, RunFeedback, SurfaceHide, Surfacing
-from storage.formats.foreign import HOLE, Logged, Losses
+from storage.formats.foreign import Logged, Losses
 from storage.importing import fitting
 from storage.importing.target import Target
 from storage.session import SessionMeta
@@ -16,6 +16,8 @@ COMMIT_WEIGHT = 1024 * 1024
 """About how many characters of events a commit takes."""
 MAX_EVENT_BYTES = MAX_COMMIT_BYTES - 4096
 """What an event may take, so that a commit of it alone has room for its own fields."""
+_REFUSED = CustomEvent(name="event/refused", data="{}")
+"""Stands where a log took an event in no form. Not `HOLE`: a record left out there may be whole by the next import."""
 _MADE_HERE = (SurfaceHide, RunFeedback, InsightDelivered)
 """What people and servers add to a log here, and no source knows of."""
 
@@ -156,10 +158,10 @@ class ImportedLog:
             await self._append(drafts[:half])
             await self._append(drafts[half:])
             return
-        if drafts[0] is HOLE:
+        if drafts[0] is _REFUSED:
             raise errors.BadInput("the log takes no event")
         tame = _tamed(drafts[0])
-        what = "taken by the log in no form left out" if tame is HOLE else "refused by the log kept in another form"
+        what = "taken by the log in no form left out" if tame is _REFUSED else "refused by the log kept in another form"
         self._losses.add(f"{drafts[0].type} event", what)
         await self._append([tame])
 
@@ -203,7 +205,7 @@ def _matches(draft: Event, stored: dict[str, Any], *, resolved: bool) -> bool:
 
 def _other_forms(event: Event) -> Iterator[Event]:
     """What a log may have taken in place of an event, each where it refused the one before."""
-    while event is not HOLE:
+    while event is not _REFUSED:
         event = _tamed(event)
         yield event
 
@@ -214,7 +216,7 @@ def _tamed(event: Event) -> Event:
         return event.model_copy(update={"surface_op": APPEND})
     if isinstance(event, CustomEvent):
         if event.turn_id is None and event.step_id is None:
-            return HOLE
+            return _REFUSED
         return event.model_copy(update={"turn_id": None, "step_id": None})
     data = text.to_json(events.dump(event), event.type)
     return CustomEvent(name=event.type, data=data, timestamp=event.timestamp)

@@ -49,16 +49,22 @@ def many(id: str) -> tuple[bytes, list[str]]:
     return lines_of(id, *contents), contents
 
 
+async def stopped_midway(store: Store, path: Path) -> Follower:
+    """One that has read a file until it was told to stop, right after it began."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().call_soon(stop.set)
+    follower = Follower(Target(store, SPACE), "log", path, stopped=stop.is_set)
+    assert await follower.advance(defer=False)
+    await follower.finish()
+    assert follower.is_behind
+    return follower
+
+
 async def test_it_stops_between_lines_and_another_goes_on_there(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "log"
     content, contents = many("a")
     path.write_bytes(content)
-    stop = asyncio.Event()
-    asyncio.get_running_loop().call_soon(stop.set)
-    first = Follower(Target(store, SPACE), "log", path, stopped=stop.is_set)
-    assert await first.advance(defer=False)
-    await first.finish()
-    assert first.is_behind
+    first = await stopped_midway(store, path)
     came = await texts(store, "a")
     assert 0 < len(came) < len(contents)
     assert came == contents[: len(came)]
@@ -78,12 +84,7 @@ async def test_it_stops_between_lines_and_another_goes_on_there(store: Store, tm
 async def test_it_stops_between_records_of_a_document_and_another_goes_on_there(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(json.dumps([[{"role": "user", "content": content}] for content in many("a")[1]]))
-    stop = asyncio.Event()
-    asyncio.get_running_loop().call_soon(stop.set)
-    first = Follower(Target(store, SPACE), "log", path, stopped=stop.is_set)
-    assert await first.advance(defer=False)
-    await first.finish()
-    assert first.is_behind
+    first = await stopped_midway(store, path)
     came = first.results[0].sessions
     assert 0 < came < 200
     second = Follower(Target(store, SPACE), "log", path)

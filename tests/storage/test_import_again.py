@@ -256,6 +256,16 @@ async def test_json_that_is_too_large_is_cut_whatever_makes_it_so(store: Store, 
     assert (await take(store, steps)).events == 0
 
 
+async def test_a_record_that_was_torn_and_is_whole_now_is_not_passed_over(store: Store) -> None:
+    whole = lines_of("a", "one", "two", "three")
+    lines = whole.splitlines(keepends=True)
+    await bring(store, "a", b"".join([*lines[:2], lines[2][:20] + b"\n", lines[3]]))
+    assert await texts(store, "a") == ["one", "custom", "three"]
+    done = await bring(store, "a", whole)
+    assert done.warnings == ["1 session differed from the one here and became a fork of it"]
+    assert await texts(store, "a.2") == ["one", "two", "three"]
+
+
 async def test_an_event_that_is_too_large_is_cut_and_found_again(store: Store) -> None:
     steps: list[Step] = [
         ForeignSession("a", None, id="a"),
