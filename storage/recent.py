@@ -5,11 +5,12 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from storage.buffer import EVENT_BYTES
 from storage.database import Commit
 from storage.events import Event
 
 KEPT_BYTES = 8 * 1024 * 1024
-"""Bytes of events, as stored, that are kept over all logs; in memory they take about four times as much."""
+"""Bytes that the kept events of all logs take in memory: their text as stored, and what each takes beside it."""
 
 
 class Part(NamedTuple):
@@ -18,6 +19,11 @@ class Part(NamedTuple):
     events: list[Event]
     stop: int
     size: int
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it takes in memory."""
+        return self.size + EVENT_BYTES * len(self.events)
 
 
 class Recent:
@@ -38,8 +44,9 @@ class Recent:
                     return  # told late, by one that was overtaken
                 self._forget(commit.log, parts[-1].stop)
                 parts = self._logs.setdefault(commit.log, deque())
-            parts.append(Part(list(events), commit.last + 1, commit.size))
-            self._bytes += commit.size
+            part = Part(list(events), commit.last + 1, commit.size)
+            parts.append(part)
+            self._bytes += part.weight
             self._logs.move_to_end(commit.log)
             while self._bytes > self._kept_bytes:
                 oldest = next(iter(self._logs))
@@ -61,7 +68,7 @@ class Recent:
         if parts is None:
             return
         while parts and parts[0].stop <= stop:
-            self._bytes -= parts.popleft().size
+            self._bytes -= parts.popleft().weight
         if not parts:
             del self._logs[log]
 

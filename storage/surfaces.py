@@ -21,7 +21,7 @@ from storage.views.surface import Surface
 from storage.views.surface_chunks import chunks_needed
 
 KEPT_BYTES = 32 * 1024 * 1024
-"""Bytes of events, as stored, of which surfaces are kept; in memory they take about four times as much."""
+"""Bytes of events, as stored, of which surfaces are kept; in memory one of 300 bytes takes about four times as much."""
 PART_EVENTS = 2_000
 """Events read at once, so that a long log neither fills the memory nor keeps others waiting."""
 

@@ -7,7 +7,7 @@ from storage.commits import read_commit, recorded
 from storage.database import Commit
 from storage.events import Event, UserMessage
 from storage.log import build_commit
-from storage.recent import Recent
+from storage.recent import Part, Recent
 from storage.session import Segment, SessionMeta
 from storage.state import LogState
 
@@ -56,8 +56,8 @@ def test_a_commit_that_is_told_late_changes_nothing() -> None:
 
 
 def test_what_was_kept_longest_goes_first_and_what_is_larger_than_all_is_not_kept() -> None:
-    size = committed("a", 0, 2)[0].size
-    recent = Recent(3 * size)
+    commit, events = committed("a", 0, 2)
+    recent = Recent(3 * Part(events, 2, commit.size).weight)
     for log, first in (("a", 0), ("b", 0), ("a", 2), ("b", 2)):
         recent.add(*committed(log, first, 2))
     assert (kept(recent, "a"), kept(recent, "b")) == ([2, 3], [0, 1, 2, 3])
