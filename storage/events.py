@@ -268,7 +268,10 @@ WIRE_TYPES = (
 
 def dump(event: Event) -> dict[str, Any]:
     """The event as stored in a commit: camelCase, what equals its default left out, seq implied by its place."""
-    stored = event.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    # `model_dump` does the same, and takes a third longer to pass its arguments on.
+    stored: dict[str, Any] = event.__pydantic_serializer__.to_python(
+        event, mode="json", by_alias=True, exclude_defaults=True
+    )
     stored["type"] = event.type
     return stored
 
@@ -297,9 +300,14 @@ def stored(event: E, log: str, session_id: str, seq: int, at: Instant) -> E:
     fields = {**event.__dict__, "id": f"{log}/{seq}", "session_id": session_id, "seq": seq}
     if event.timestamp is None:
         fields["timestamp"] = at
-    made = event.__class__.__new__(event.__class__)
+    return restored(event.__class__, fields, event.__pydantic_fields_set__)
+
+
+def restored(type: type[E], fields: dict[str, Any], given: set[str]) -> E:
+    """An event of the `__dict__` and the names of given fields of one that was validated."""
+    made = type.__new__(type)
     _set(made, "__dict__", fields)
-    _set(made, "__pydantic_fields_set__", event.__pydantic_fields_set__)
+    _set(made, "__pydantic_fields_set__", given)
     _set(made, "__pydantic_extra__", None)
     _set(made, "__pydantic_private__", None)
     return made

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -30,8 +30,8 @@ class Appended:
     commit: Commit
     session: SessionMeta
     duplicate: bool
-    made: list[Event] | None = None
-    """Its events as stored, where they are at hand."""
+    admitted: Sequence[Event] | None = None
+    """The events that the commit was built of, where they are at hand."""
 
     @property
     def first_seq(self) -> int:
@@ -46,7 +46,7 @@ class Appended:
     @property
     def events(self) -> list[Event]:
         """Its events as stored."""
-        return read_commit(self.commit) if self.made is None else self.made
+        return read_commit(self.commit) if self.admitted is None else recorded(self.commit, self.admitted)
 
 
 def now() -> int:
@@ -86,11 +86,13 @@ async def append(
     check_writable(meta)
     check_head(meta, expected_head)
     surface = await (surfaces or Surfaces()).within(tx, meta) if replaces(drafts) else None
-    commit, admitted = await _admit(tx, meta, drafts, surface, key, digest)
-    made = recorded(commit, admitted)
-    await record(tx, meta, commit, made)
+    admission, admitted = await _admit(tx, meta, drafts, surface)
+    encoded = encode(admitted)
+    commit = build_commit(meta, admitted, admission, encoded, key, digest)
+    await tx.insert_commit(commit, encoded.content)
+    await run_keeping.keep(tx, meta, commit, admitted)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
-    return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False, made=made)
+    return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False, admitted=admitted)
 
 
 def check_writable(meta: SessionMeta) -> None:
@@ -123,9 +125,7 @@ async def _admit(
     meta: SessionMeta,
     drafts: Sequence[Event],
     surface: Surface | None,
-    key: str | None,
-    digest: str | None,
-) -> tuple[Commit, list[Event]]:
+) -> tuple[Admission, list[Event]]:
     if not 1 <= len(drafts) <= MAX_EVENTS:
         refusal = errors.PayloadTooLarge if drafts else errors.BadInput
         raise refusal(f"events: one append takes 1 to {MAX_EVENTS} events, got {len(drafts)}")
@@ -136,7 +136,7 @@ async def _admit(
     if surface is not None:
         _check_replacements(surface.copy(), admitted)
     await check_steps(tx, meta, admission)
-    return build_commit(meta, admitted, admission, key, digest), admitted
+    return admission, admitted
 
 
 def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
@@ -146,27 +146,39 @@ def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
         surface.add(event)
 
 
-async def record(tx: Transaction, meta: SessionMeta, commit: Commit, made: Sequence[Event] | None = None) -> None:
-    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before.
-
-    `made` are its events as stored, where they are at hand: they need not be read again then.
-    """
+async def record(tx: Transaction, meta: SessionMeta, commit: Commit) -> None:
+    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before."""
     await tx.insert_commit(commit)
-    await run_keeping.keep(tx, meta, commit, made)
+    await run_keeping.keep(tx, meta, commit)
+
+
+class Encoded(NamedTuple):
+    """Events as stored in a commit, and their JSON."""
+
+    events: list[dict[str, Any]]
+    content: bytes
+
+
+def encode(admitted: Sequence[Event]) -> Encoded:
+    """The events as stored. Raises PayloadTooLarge over 8 MiB."""
+    stored = [events.dump(event) for event in admitted]
+    content = orjson.dumps(stored)
+    if len(content) > MAX_COMMIT_BYTES:
+        taken = f"events: one append takes {MAX_COMMIT_BYTES} bytes as stored, these are {len(content)}"
+        raise errors.PayloadTooLarge(taken)
+    return Encoded(stored, content)
 
 
 def build_commit(
     meta: SessionMeta,
     admitted: Sequence[Event],
     admission: Admission,
+    encoded: Encoded | None = None,
     key: str | None = None,
     digest: str | None = None,
 ) -> Commit:
     """The commit of these events at the session's head. Raises PayloadTooLarge over 8 MiB as stored."""
-    stored = [events.dump(event) for event in admitted]
-    size = len(orjson.dumps(stored))
-    if size > MAX_COMMIT_BYTES:
-        raise errors.PayloadTooLarge(f"events: one append takes {MAX_COMMIT_BYTES} bytes as stored, these are {size}")
+    stored, content = encoded or encode(admitted)
     state = admission.state()
     cards = marked_cards(meta.log, meta.head, admitted)
     return Commit(
@@ -188,7 +200,7 @@ def build_commit(
         totals=state.totals,
         key=None if key is None else f"{meta.log}/{key}",
         digest=digest if key is not None else None,
-        size=size,
+        size=len(content),
         events=stored,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from storage.buffer import EVENT_BYTES
+from storage.commits import recorded
 from storage.database import Commit
 from storage.events import Event
 
@@ -20,10 +21,28 @@ class Part(NamedTuple):
     stop: int
     size: int
 
+
+class _Made:
+    """A commit, and the events that it was built of; most are never read, so that they are as stored only then."""
+
+    def __init__(self, commit: Commit, admitted: Sequence[Event]) -> None:
+        self.first = commit.first
+        self.stop = commit.last + 1
+        self.size = commit.size
+        self._commit = commit.model_copy(update={"events": ()})
+        self._admitted = admitted
+        self._events: list[Event] | None = None
+
     @property
     def weight(self) -> int:
         """Bytes that it takes in memory."""
-        return self.size + EVENT_BYTES * len(self.events)
+        return self.size + EVENT_BYTES * len(self._admitted)
+
+    def part(self, start: int, stop: int) -> Part:
+        """Its events with start <= seq < stop, as stored."""
+        if self._events is None:
+            self._events = recorded(self._commit, self._admitted)
+        return Part(self._events[max(start - self.first, 0) : stop - self.first], min(self.stop, stop), self.size)
 
 
 class Recent:
@@ -32,11 +51,11 @@ class Recent:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._kept_bytes = kept_bytes
         self._bytes = 0
-        self._logs: OrderedDict[str, deque[Part]] = OrderedDict()
+        self._logs: OrderedDict[str, deque[_Made]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, commit: Commit, events: Sequence[Event]) -> None:
-        """Keeps the events of a commit that is durable, in place of what was kept longest."""
+    def add(self, commit: Commit, admitted: Sequence[Event]) -> None:
+        """Keeps the events of which a commit was built that is durable, in place of what was kept longest."""
         with self._lock:
             parts = self._logs.setdefault(commit.log, deque())
             if parts and parts[-1].stop != commit.first:
@@ -44,9 +63,9 @@ class Recent:
                     return  # told late, by one that was overtaken
                 self._forget(commit.log, parts[-1].stop)
                 parts = self._logs.setdefault(commit.log, deque())
-            part = Part(list(events), commit.last + 1, commit.size)
-            parts.append(part)
-            self._bytes += part.weight
+            made = _Made(commit, admitted)
+            parts.append(made)
+            self._bytes += made.weight
             self._logs.move_to_end(commit.log)
             while self._bytes > self._kept_bytes:
                 oldest = next(iter(self._logs))
@@ -55,8 +74,8 @@ class Recent:
     def of(self, log: str, start: int, stop: int) -> list[Part]:
         """What is kept of a log's events with start <= seq < stop, one after the other without a gap."""
         with self._lock:
-            found = [part for part in self._logs.get(log, ()) if part.stop > start and part.events[0].seq < stop]
-        return [_cut(part, start, stop) for part in found]
+            found = [made for made in self._logs.get(log, ()) if made.stop > start and made.first < stop]
+        return [made.part(start, stop) for made in found]
 
     def forget(self, log: str, stop: int) -> None:
         """Drops the commits that end at this seq or before."""
@@ -71,9 +90,3 @@ class Recent:
             self._bytes -= parts.popleft().weight
         if not parts:
             del self._logs[log]
-
-
-def _cut(part: Part, start: int, stop: int) -> Part:
-    if part.events[0].seq >= start and part.stop <= stop:
-        return part
-    return Part([event for event in part.events if start <= event.seq < stop], min(part.stop, stop), part.size)

@@ -6,7 +6,7 @@ from storage import reading
 from storage.admission import turn_starts
 from storage.commits import read_commit
 from storage.database import Commit, Queries, Transaction
-from storage.events import WIRE_TYPES, Event, RunStatus
+from storage.events import WIRE_TYPES, Event, RunStatus, TurnStart, stored
 from storage.session import SessionMeta
 from storage.views.run_rows import BEGUN_TYPES, RunRow, apply, begun, touched
 
@@ -16,16 +16,16 @@ PAGE = 100
 """Inherited events read at once: mostly the first few of a turn tell all."""
 
 
-async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, made: Sequence[Event] | None = None) -> None:
+async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Sequence[Event] | None = None) -> None:
     """Writes the rows that a commit's events change. `meta` is the session as it was before the commit.
 
-    `made` are the commit's events as stored, where they are at hand. A commit whose events belong to no turn, or are
-    pieces of answers in a session without inherited events, reads and writes nothing.
+    `admitted` are the events that the commit was built of, where they are at hand. A commit whose events belong to no
+    turn, or are pieces of answers in a session without inherited events, reads and writes nothing.
     """
     types = None if meta.own_start else WHOLE_TYPES
-    if not any("turnId" in stored for stored in commit.events if types is None or stored["type"] in types):
+    if not any("turnId" in event for event in commit.events if types is None or event["type"] in types):
         return
-    events = read_commit(commit, types) if made is None else made
+    events = read_commit(commit, types) if admitted is None else _told(commit, admitted)
     turns = touched(events, meta)
     rows: dict[str, RunRow] = {}
     if turns:
@@ -35,6 +35,17 @@ async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, made: Sequenc
     changed = apply(rows, events, meta)
     if changed:
         await tx.put_run_rows(list(changed.values()))
+
+
+def _told(commit: Commit, admitted: Sequence[Event]) -> list[Event]:
+    """The events as rows need them, which is as stored, or as they are where only their seqs are missing: rows need
+    those of turn starts alone."""
+    return [
+        event
+        if event.timestamp is not None and not isinstance(event, TurnStart)
+        else stored(event, commit.log, commit.session, seq, commit.at)
+        for seq, event in enumerate(admitted, commit.first)
+    ]
 
 
 async def inherited_rows(

@@ -204,8 +204,8 @@ class SessionStorage:
             lambda tx: log.append(tx, space, id, drafts, surfaces=self._surfaces, expected_head=expected_head, key=key),
             queue=[queue_of(space, id)],
         )
-        if self._scope.settled and appended.made is not None:
-            self._surfaces.follow(appended.commit, appended.made)
+        if self._scope.settled and appended.admitted is not None:
+            self._surfaces.follow(appended.commit, appended.admitted)
         return appended
 
     async def append_one(self, space: str, wanted: Append) -> Appended:

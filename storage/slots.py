@@ -165,7 +165,7 @@ async def consume_insight(
     draft = InsightDelivered(content=insight.content, version=insight.version, turn_id=turn_id)
     admission = Admission(meta.state, await visible_turns(tx, meta, [draft]), log.now())
     event = admission.admit(draft, "consumeInsight")
-    commit = log.build_commit(meta, [event], admission, key, digest).model_copy(update={"insight": insight})
+    commit = log.build_commit(meta, [event], admission, key=key, digest=digest).model_copy(update={"insight": insight})
     await log.record(tx, meta, commit)
     await _clear(tx, slots)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}

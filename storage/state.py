@@ -10,6 +10,9 @@ from storage.events import Event, Instant, Model, StepEnd, StepStart, TurnEnd, T
 LARGEST_FLOAT = 1.7976931348623157e308
 
 
+_OPENING = frozenset({"turn/start", "turn/end", "step/start", "step/end"})
+
+
 class Totals(Model):
     """Counts by wire type, the sum of step tokens, and the timestamps (ms) of the first and last event."""
 
@@ -54,6 +57,8 @@ class Fold:
         self.types[event.type] = self.types.get(event.type, 0) + 1
         self.last_at = at if event.timestamp is None else event.timestamp
         self.first_at = self.last_at if self.first_at is None else self.first_at
+        if event.type not in _OPENING:
+            return self
         match event:
             case TurnStart(turn_id=str(turn)):
                 self.open[turn] = []

@@ -62,9 +62,9 @@ class Surfaces:
         self._kept_bytes = kept_bytes
         self._lock = threading.Lock()
 
-    def follow(self, commit: Commit, events: Sequence[Event]) -> None:
-        """Takes the events of a commit that is durable, which then need not be read from the store."""
-        self._recent.add(commit, events)
+    def follow(self, commit: Commit, admitted: Sequence[Event]) -> None:
+        """Takes the events of which a commit was built that is durable now: they need not be read from the store."""
+        self._recent.add(commit, admitted)
 
     async def prepare(self, scope: Scope, space: str, id: str) -> None:
         """Reads a session's surface ahead, so that a transaction that needs it only has to read what is newer."""

@@ -44,16 +44,8 @@ def to_json(value: object, place: str) -> str:
     except (TypeError, ValueError):  # surrogates, big integers or nesting beyond orjson's own limit
         return _to_json_checked(value, place)
     # orjson writes NaN and infinities as null, so a null needs a second look.
-    return _to_json_checked(value, place) if b"null" in encoded and not _is_finite(value) else encoded.decode()
-
-
-def _is_finite(value: object) -> bool:
-    """Whether no number of a JSON value is NaN or infinite."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        return False
-    return True
+    is_same = b"null" not in encoded or orjson.loads(encoded) == value
+    return encoded.decode() if is_same else _to_json_checked(value, place)
 
 
 def _to_json_checked(value: object, place: str) -> str:

@@ -94,7 +94,7 @@ class MongoTransaction(MongoQueries):
         await self._insert("slots", codec.encode_slots(slots))
         self._wake("slots", slots.space, slots.id)
 
-    async def insert_commit(self, commit: Commit) -> None:
+    async def insert_commit(self, commit: Commit, encoded: bytes | None = None) -> None:
         await self._insert("commits", codec.encode_commit(commit))
         self.commits_made.append(commit)
         self.wakes.append(Wake("log", commit.space, commit.session, commit.log, commit.first, commit.last))

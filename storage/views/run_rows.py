@@ -78,6 +78,9 @@ class RunRow(Model):
         return f"{self.start_seq:010}/{self.session_id}"
 
 
+_ALIASES = {name: field.alias or name for name, field in RunRow.model_fields.items()}
+
+
 def shortened(value: str) -> str:
     """A text as a row keeps it, and as a value to look rows up by must be cut."""
     return value[:MAX_TEXT]
@@ -91,12 +94,13 @@ def touched(events: Iterable[Event], meta: SessionMeta) -> set[str]:
     """
     started: set[str] = set()
     named: set[str] = set()
+    inherits = meta.own_start > 0
     for event in events:
         if event.turn_id is None:
             continue
         if isinstance(event, TurnStart):
             started.add(event.turn_id)
-        elif meta.own_start or not isinstance(event, AssistantChunk):
+        elif inherits or not isinstance(event, AssistantChunk):
             named.add(event.turn_id)
     return named - started
 
@@ -115,7 +119,8 @@ def begun(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta
 def apply(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
     """The rows, by turn, that own events of a session change or make.
 
-    `events` are as reading gives them: with seq, session id and timestamp. Of `meta` only space, id and own start
+    `events` are as reading gives them, with seq, session id and timestamp, those of turn starts at least: of others
+    the timestamp is enough, without a seq they count as own. Of `meta` only space, id and own start
     count. `rows` must hold the row of each turn in `touched(events, meta)`; where none is stored, what `begun` makes
     of the inherited events stands for it. Events of no turn, or of one that was never started, change nothing.
     """
@@ -130,6 +135,7 @@ def rebuild(events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
 
 def _fold(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
     changed: dict[str, RunRow] = {}
+    own_start = meta.own_start
     for event in events:
         if event.turn_id is None:
             continue
@@ -144,7 +150,7 @@ def _fold(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta
                 continue
             changed[event.turn_id] = row
         # Nobody else has this row yet, and a copy for each event would take longer than all else.
-        row.__dict__.update(_changes(row, event, own=event.seq >= meta.own_start))
+        row.__dict__.update(_changes(row, event, own=event.seq < 0 or event.seq >= own_start))
     return changed
 
 
@@ -204,7 +210,7 @@ def _texts(row: RunRow, **texts: str | None) -> dict[str, Any]:
     for name, value in texts.items():
         if value is None:
             continue
-        alias = RunRow.model_fields[name].alias or name
+        alias = _ALIASES[name]
         cut.discard(alias)
         changes[name] = value
         if len(value) > MAX_TEXT:

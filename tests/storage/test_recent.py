@@ -3,11 +3,12 @@
 import itertools
 
 from storage.admission import Admission
-from storage.commits import read_commit, recorded
+from storage.buffer import EVENT_BYTES
+from storage.commits import read_commit
 from storage.database import Commit
 from storage.events import Event, UserMessage
 from storage.log import build_commit
-from storage.recent import Part, Recent
+from storage.recent import Recent
 from storage.session import Segment, SessionMeta
 from storage.state import LogState
 
@@ -18,8 +19,7 @@ def committed(log: str, first: int, count: int) -> tuple[Commit, list[Event]]:
     )
     admission = Admission(LogState(head=first), (), 0)
     events = [admission.admit(UserMessage(content=f"{log} {seq}"), "") for seq in range(first, first + count)]
-    commit = build_commit(meta, events, admission)
-    return commit, recorded(commit, events)
+    return build_commit(meta, events, admission), events
 
 
 def kept(recent: Recent, log: str, start: int = 0, stop: int = 1_000) -> list[int]:
@@ -33,8 +33,8 @@ def test_the_commits_of_a_log_are_given_in_order_and_cut_where_asked() -> None:
     recent = Recent()
     for first in (5, 8, 11):
         commit, events = committed("a", first, 3)
-        assert events == read_commit(commit)
         recent.add(commit, events)
+        assert [event for part in recent.of("a", first, first + 3) for event in part.events] == read_commit(commit)
     assert kept(recent, "a") == list(range(5, 14))
     assert kept(recent, "a", 6, 12) == list(range(6, 12))
     assert kept(recent, "a", 8, 11) == [8, 9, 10]
@@ -57,7 +57,7 @@ def test_a_commit_that_is_told_late_changes_nothing() -> None:
 
 def test_what_was_kept_longest_goes_first_and_what_is_larger_than_all_is_not_kept() -> None:
     commit, events = committed("a", 0, 2)
-    recent = Recent(3 * Part(events, 2, commit.size).weight)
+    recent = Recent(3 * (commit.size + EVENT_BYTES * len(events)))
     for log, first in (("a", 0), ("b", 0), ("a", 2), ("b", 2)):
         recent.add(*committed(log, first, 2))
     assert (kept(recent, "a"), kept(recent, "b")) == ([2, 3], [0, 1, 2, 3])
