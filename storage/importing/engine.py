@@ -24,7 +24,23 @@ WAITING_WEIGHT = 8 * 1024 * 1024
 
 
 class NotYet(Exception):
-    """A session of another source is needed first; nothing of the step was taken."""
+    """The session `needed`, of another source, must be there before the session `id`; nothing of the step was taken."""
+
+    def __init__(self, needed: str, id: str | None) -> None:
+        super().__init__(needed, id)
+        self.needed = needed
+        self.id = id
+
+
+async def has_to_wait(target: Target, given: ForeignSession) -> NotYet | None:
+    """What a session that is not there yet has to wait for, if a session of another source that it needs is missing."""
+    if given.id is not None and await target.has(given.id):
+        return None
+    for id, events in ((given.parent_id, 0), (given.repeats, given.repeats_at_most or 0)):
+        there = None if id is None else await target.session(id)
+        if id is not None and (there is None or there.head < events):
+            return NotYet(id, given.id)
+    return None
 
 
 async def import_reading(store: Store, space: str, reading: Reading, *, parent_id: str | None = None) -> Imported:
@@ -109,22 +125,14 @@ class Import:
     # Which logs are open
 
     async def _begin(self, given: ForeignSession) -> None:
-        if self._defer:
-            await self._check_elsewhere(given)
+        if self._defer and (not_yet := await has_to_wait(self._target, given)) is not None:
+            raise not_yet
         if len(self._open) >= OPEN_LOGS or sum(each.log.weight for each in self._open.values()) > WAITING_WEIGHT:
             await self._settle_all(ended=False)
         self._told.append(given.key)
         told = replace(given, events=())  # which wait in its log alone
         self._opened(fitting.session_fitted(told, self.done.losses) if self._again else told)
         await self.take([Logged(given.key, event) for event in given.events])
-
-    async def _check_elsewhere(self, given: ForeignSession) -> None:
-        if given.id is not None and await self._target.has(given.id):
-            return
-        for id, events in ((given.parent_id, 0), (given.repeats, given.repeats_at_most or 0)):
-            there = None if id is None else await self._target.session(id)
-            if id is not None and (there is None or there.head < events):
-                raise NotYet(id)
 
     def _opened(self, given: ForeignSession) -> Session:
         start = given.at_seq or 0 if given.source is not None else 0

@@ -14,8 +14,9 @@ from storage.formats.records import MAX_RECORD_BYTES, Broken, Line, Record
 from storage.importing.engine import Import, NotYet
 from storage.importing.kept import Kept
 from storage.importing.places import Imported
-from storage.importing.stream import import_stream, never
+from storage.importing.stream import import_stream
 from storage.importing.target import Target
+from storage.parsing.document import never
 
 _REMEMBERED = 4096
 """Bytes of the last line, by which a file that was written anew is told."""

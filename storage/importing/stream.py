@@ -1,16 +1,16 @@
 """A document on its way into a space, record by record."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from typing import BinaryIO, Protocol
 
-from storage import errors, events, formats
-from storage.formats.foreign import ForeignSession, Logged, Losses, Step
-from storage.formats.records import Broken, Record, records
+from storage.formats.foreign import Losses, Step
 from storage.importing.engine import Import, NotYet
 from storage.importing.log import COMMIT_WEIGHT
 from storage.importing.places import Imported
 from storage.importing.target import Target
+from storage.parsing.document import Document, Part, never
 
 LOOK_WEIGHT = 64 * 1024
 """Characters of events that are read before it is looked whether what came before them is taken."""
@@ -20,9 +20,36 @@ def _unheard(_: str) -> None:
     pass
 
 
-def never() -> bool:
-    """What a source that nobody stops is asked."""
-    return False
+class Source(Protocol):
+    """A document that is parsed somewhere: `begin` it, then take its parts. `losses` are complete after those."""
+
+    losses: Losses
+
+    async def begin(self) -> str:
+        """The name of its format. Raises BadInput where that is not known."""
+
+    def parts(self) -> AsyncGenerator[Part, None]:
+        """Its steps, in order. Raises BadInput at the end of a document of which no record fits."""
+
+
+class Here:
+    """A document that is parsed between two commits; once `stopped` is true, it is taken as if it ended there."""
+
+    def __init__(
+        self, name: str, stream: BinaryIO, format: str | None = None, stopped: Callable[[], bool] = never
+    ) -> None:
+        self._given = (name, stream, format)
+        self._stopped = stopped
+        self.losses = Losses()
+
+    async def begin(self) -> str:
+        self._document = Document(*self._given)
+        self.losses = self._document.losses
+        return self._document.format
+
+    async def parts(self) -> AsyncGenerator[Part, None]:
+        for part in self._document.parts(self._stopped):
+            yield part
 
 
 async def import_stream(
@@ -35,45 +62,45 @@ async def import_stream(
     on_format: Callable[[str], None] = _unheard,
     stopped: Callable[[], bool] = never,
 ) -> tuple[str, Imported]:
+    """`import_document` of a stream. Once `stopped` is true, the document is taken as if it ended there."""
+    return await import_document(target, Here(name, stream, format, stopped), defer=defer, on_format=on_format)
+
+
+async def import_document(
+    target: Target, source: Source, *, defer: bool = False, on_format: Callable[[str], None] = _unheard
+) -> tuple[str, Imported]:
     """Brings in what a document says, in bounded memory; its format and what came of it.
 
     What is there already is gone on with. Of a record that is broken, only that is left out; of a session that is
-    refused, what came before is kept. `on_format` hears early what the document is. Once `stopped` is true, the
-    document is taken as if it ended there.
+    refused, what came before is kept. `on_format` hears early what the document is.
 
-    Raises BadInput for a document of no known format, Unavailable, and NotYet if `defer` and a session of another
-    document is needed first; what this document has made until then is deleted again.
+    Raises what the source raises, Unavailable, and NotYet if `defer` and a session of another document is needed
+    first; what this document has made until then is deleted again.
     """
-    head, found = formats.head_of(records(name, stream))
-    feed = formats.feed(name, head, format, lenient=True)
-    del head
-    on_format(feed.format)
-    run = Import(target, feed.format, Losses(), again=True, defer=defer)
+    format = await source.begin()
+    on_format(format)
+    run = Import(target, format, Losses(), again=True, defer=defer)
     try:
-        await _take_all(run, feed, found, stopped)
+        await _take_all(run, source)
     except NotYet:
         await run.undo()
         raise
     done = await run.finish()
     # Reading goes ahead of writing by no fixed distance, so what each has lost is told one after the other.
-    feed.losses.include(done.losses)
-    done.losses = feed.losses
-    done.warnings = feed.losses.warnings()
-    return feed.format, done
+    losses = source.losses
+    losses.include(done.losses)
+    done.losses = losses
+    done.warnings = losses.warnings()
+    return format, done
 
 
-async def _take_all(
-    run: Import, feed: formats.Feed, found: Iterator[Record | Broken], stopped: Callable[[], bool]
-) -> None:
+async def _take_all(run: Import, source: Source) -> None:
     ahead = _Ahead(run)
     try:
-        for steps in map(feed.add, found):  # which keeps no record longer than it is read
-            await ahead.add(steps)
-            if stopped():
-                break
-        if not feed.accepted and feed.losses.first_broken:
-            raise errors.BadInput(feed.losses.first_broken)
-        await ahead.add(feed.end())
+        async with contextlib.aclosing(source.parts()) as parts:
+            async for part in parts:
+                await ahead.add(part)
+                del part  # which may be a large part of the memory, until the next one is there
         await ahead.finish()
     except BaseException:
         await ahead.stop()
@@ -93,10 +120,10 @@ class _Ahead:
         self._looked_at = 0
         self._taking: asyncio.Task[None] | None = None
 
-    async def add(self, steps: Sequence[Step]) -> None:
+    async def add(self, part: Part) -> None:
         """Has steps taken, at once or later."""
-        self._steps += steps
-        self._weight += sum(map(_weight, steps))
+        self._steps += part.steps
+        self._weight += part.weight
         if self._weight - self._looked_at < LOOK_WEIGHT:
             return
         self._looked_at = self._weight
@@ -123,12 +150,3 @@ class _Ahead:
             await self._taking
         self._taking = asyncio.create_task(self._run.take(self._steps))
         self._steps, self._weight, self._looked_at = [], 0, 0
-
-
-def _weight(step: Step) -> int:
-    match step:
-        case Logged():
-            return events.weight(step.event)
-        case ForeignSession():
-            return sum(map(events.weight, step.events))
-    return 0

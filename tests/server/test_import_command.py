@@ -5,12 +5,14 @@ import json
 import os
 import pty
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from server.commands.import_inputs import inputs
@@ -381,6 +383,25 @@ def writing(path: Path, pipe: Path) -> Iterator[None]:
             yield
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_import_that_is_ended_leaves_no_process_and_the_next_completes_it(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    count = 20_000
+    log = tmp_path / "long.jsonl"
+    log.write_text(session("a", *["x" * 1_000] * count))
+    process = subprocess.Popen(
+        [SAPWOOD, "import", log, *where(tmp_path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while not (parsers := psutil.Process(process.pid).children()):
+        assert process.poll() is None
+    process.send_signal(how)
+    assert process.wait(SECONDS) != 0
+    assert psutil.wait_procs(parsers, SECONDS)[1] == []
+    imported(log, *where(tmp_path))
+    assert len(run("export", "a", *where(tmp_path)).stdout.splitlines()) == 1 + count
 
 
 def test_machines_get_one_document(tmp_path: Path) -> None:

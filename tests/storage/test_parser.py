@@ -1,0 +1,258 @@
+"""Documents parsed by a process of its own tell the same as ones that are parsed here, in order and within bounds."""
+
+import asyncio
+import io
+import json
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.commands.import_inputs import Input, inputs
+from server.commands.import_report import Report
+from server.commands.importing import import_all
+from storage import errors
+from storage.formats.foreign import ForeignSession, Losses, Step
+from storage.importing import Target
+from storage.log import now
+from storage.parsing.document import Document
+from storage.parsing.frames import Told, Wanted
+from storage.parsing.parser import Parsed, Parser, ParserLost
+from storage.parsing.serving import AHEAD_WEIGHT, PART_WEIGHT
+from storage.store import Store
+from storage.text import format_instant
+from tests.formats.logs import DATA
+from tests.storage.spaces import SPACE, contents
+
+LOGS = sorted(path for path in DATA.rglob("*") if path.suffix in (".json", ".jsonl", ".traj", ".yaml"))
+
+
+@pytest.fixture
+def parser() -> Iterator[Parser]:
+    """A process that is started anew, as this one has threads; the command forks it, where that is possible."""
+    with Parser("spawn") as parser:
+        yield parser
+
+
+def wanted(path: Path, format: str | None = None) -> Wanted:
+    return Wanted(path.name, str(path), format)
+
+
+def log(folder: Path, id: str, *contents: str, **header: Any) -> Path:
+    """A log of ours with a message for each content."""
+    path = folder / f"{id}.jsonl"
+    first = {"type": "session", "format": "sapwood", "version": 1, "id": id, **header}
+    lines = [
+        {"seq": seq, "type": "user/message", "timestamp": format_instant(seq), "content": content}
+        for seq, content in enumerate(contents)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in (first, *lines)))
+    return path
+
+
+def long_log(folder: Path, id: str, parts: int, **header: Any) -> Path:
+    """A log that is told in at least so many parts."""
+    return log(folder, id, *["x" * PART_WEIGHT] * parts, **header)
+
+
+def plain(steps: Sequence[Step]) -> list[Any]:
+    """Steps with sequences of one kind, so that they can be compared."""
+    return [
+        {**asdict(step), "events": list(step.events), "refs": list(step.refs)}
+        if isinstance(step, ForeignSession)
+        else step
+        for step in steps
+    ]
+
+
+def parsed_here(path: Path) -> tuple[str, list[Any], Losses]:
+    with path.open("rb") as stream:
+        document = Document(path.name, stream)
+        steps = [step for part in document.parts() for step in part.steps]
+        return document.format, plain(steps), document.losses
+
+
+async def parsed(parser: Parser) -> tuple[str, list[Any], Losses]:
+    document = Parsed(parser, lambda _: None)
+    format = await document.begin()
+    steps = [step async for part in document.parts() for step in part.steps]
+    return format, plain(steps), document.losses
+
+
+async def test_every_real_log_tells_the_same(parser: Parser) -> None:
+    parser.want(list(map(wanted, LOGS)))
+    for path in LOGS:
+        format, steps, losses = await parsed(parser)
+        expected_format, expected, expected_losses = parsed_here(path)
+        assert (format, losses.warnings()) == (expected_format, expected_losses.warnings()), path
+        assert steps == expected, path
+
+
+async def test_all_bytes_of_a_file_are_counted(parser: Parser, tmp_path: Path) -> None:
+    path = long_log(tmp_path, "a", 3)
+    read: list[int] = []
+    parser.want([wanted(path)])
+    document = Parsed(parser, read.append)
+    await document.begin()
+    assert [part async for part in document.parts()]
+    assert len(read) > 2
+    assert sum(read) == path.stat().st_size
+
+
+async def test_a_document_that_cannot_be_parsed_raises_and_the_next_one_comes(parser: Parser, tmp_path: Path) -> None:
+    unknown = tmp_path / "unknown.json"
+    unknown.write_text('{"what": "is this"}')
+    forced = log(tmp_path, "forced", "one")
+    parser.want([wanted(unknown), wanted(tmp_path / "none.json"), wanted(tmp_path), wanted(forced, "inspect")])
+    parser.want([wanted(log(tmp_path, "a", "one"))])
+    with pytest.raises(errors.BadInput) as here:
+        Document(unknown.name, io.BytesIO(unknown.read_bytes()))
+    with pytest.raises(errors.BadInput) as apart:
+        await parsed(parser)
+    assert apart.value.message == here.value.message
+    with pytest.raises(FileNotFoundError):
+        await parsed(parser)
+    with pytest.raises(IsADirectoryError):
+        await parsed(parser)
+    with pytest.raises(errors.BadInput, match=r"^forced\.jsonl line 1 eval: "):
+        await parsed(parser)
+    assert (await parsed(parser))[0] == "sapwood"
+
+
+async def test_what_is_not_taken_of_a_document_is_passed_over(parser: Parser, tmp_path: Path) -> None:
+    first, second = long_log(tmp_path, "a", 100), log(tmp_path, "b", "one")
+    parser.want([wanted(first), wanted(second)])
+    document = Parsed(parser, lambda _: None)
+    await document.begin()
+    parts = document.parts()
+    assert await anext(parts)
+    await parts.aclose()
+    assert (await parsed(parser))[:2] == parsed_here(second)[:2]
+
+
+async def test_it_is_ahead_by_so_much_and_no_more(parser: Parser, tmp_path: Path) -> None:
+    paths = [long_log(tmp_path, name, 40) for name in "abc"]
+    ahead = most = 0
+    hear, go_on = parser._hear, parser.go_on
+
+    def heard(frame: Any) -> None:
+        nonlocal ahead, most
+        ahead += frame.weight if isinstance(frame, Told) else 0
+        most = max(most, ahead)
+        hear(frame)
+
+    def gone_on(weight: int) -> None:
+        nonlocal ahead
+        ahead -= weight
+        go_on(weight)
+
+    parser._hear, parser.go_on = heard, gone_on  # type: ignore[method-assign]
+    parser.want(list(map(wanted, paths)))
+    for path in paths:
+        assert (await parsed(parser))[1] == parsed_here(path)[1]
+    assert AHEAD_WEIGHT < 3 * 40 * PART_WEIGHT
+    assert 2 * PART_WEIGHT < most <= AHEAD_WEIGHT + 2 * PART_WEIGHT
+    assert ahead == 0
+
+
+async def test_a_look_ahead_can_put_a_document_off(parser: Parser, tmp_path: Path) -> None:
+    first, off, last = (long_log(tmp_path, name, 60) for name in ("first", "off", "last"))
+    seen = asyncio.Event()
+
+    async def look(steps: Sequence[Step]) -> Exception | None:
+        if not isinstance(steps[0], ForeignSession) or steps[0].id != "off":
+            return None
+        seen.set()
+        return KeyError("off")
+
+    parser.want([wanted(path)._replace(waits=True) for path in (first, off, last)], look)
+    document = Parsed(parser, lambda _: None)
+    await document.begin()
+    steps = [step async for part in document.parts() for step in part.steps]
+    assert plain(steps) == parsed_here(first)[1]
+    await seen.wait()
+    with pytest.raises(KeyError, match="off"):
+        await parsed(parser)
+    assert (await parsed(parser))[1] == parsed_here(last)[1]
+
+
+async def test_a_process_that_is_killed_is_told_of(parser: Parser, tmp_path: Path) -> None:
+    parser.want([wanted(long_log(tmp_path, "a", 100)), wanted(log(tmp_path, "b", "one"))])
+    document = Parsed(parser, lambda _: None)
+    await document.begin()
+    os.kill(parser.pid, signal.SIGKILL)
+    with pytest.raises(ParserLost):
+        async for _ in document.parts():
+            pass
+    assert parser.is_lost
+    with pytest.raises(ParserLost):
+        await parsed(parser)
+
+
+async def test_an_interrupt_from_the_keyboard_does_not_end_it(parser: Parser, tmp_path: Path) -> None:
+    path = log(tmp_path, "a", "one")
+    parser.want([wanted(path)])
+    await parsed(parser)  # it is ready by now
+    os.kill(parser.pid, signal.SIGINT)
+    parser.want([wanted(path)])
+    assert (await parsed(parser))[1] == parsed_here(path)[1]
+
+
+async def imported(store: Store, given: Sequence[Input], parser: Parser | None, space: str) -> dict[str, Any]:
+    """What an import of these files says: by format and file, and what failed."""
+    report = Report(as_json=True)
+    await import_all(Target(store, space), given, None, report, parser)
+    said = [(each.format, each.name, each.done.events, each.done.warnings) for each in report.outcomes]
+    return {"said": said, "failed": report.failed, "skipped": report.skipped}
+
+
+def logged(found: dict[str, dict[str, Any]], began: int) -> dict[str, dict[str, Any]]:
+    """What a space holds but for the times at which it was recorded."""
+    for kept in found.values():
+        del kept["totals"]
+        for event in kept["events"]:
+            event["timestamp"] = min(event["timestamp"], began)
+    return found
+
+
+def pi_log(folder: Path, name: str, id: str, origin: str, parts: int) -> Path:
+    """A log of pi that says from which session it was branched."""
+    path = folder / f"{name}.jsonl"
+    first = {"type": "session", "id": id, "cwd": "/", "branchedFrom": f"/logs/1_{origin}.jsonl"}
+    message = {"role": "user", "content": "x" * PART_WEIGHT}
+    lines = [{"type": "message", "timestamp": format_instant(seq), "message": message} for seq in range(parts)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in (first, *lines)))
+    return path
+
+
+async def test_an_import_is_the_same_with_and_without_it(store: Store, parser: Parser, tmp_path: Path) -> None:
+    child, orphan, grandchild, parent, nowhere = (f"{digit * 8}-0000-4000-8000-000000000000" for digit in "12345")
+    pi_log(tmp_path, "a", child, parent, 3)
+    pi_log(tmp_path, "b", orphan, nowhere, 60)
+    log(tmp_path, "c").write_text("{")
+    log(tmp_path, "d").write_text('{"what": "is this"}')
+    pi_log(tmp_path, "e", grandchild, child, 2)
+    pi_log(tmp_path, "z", parent, nowhere, 2)
+    logs = [str(DATA / name) for name in ("claude-code", "codex", "pi-mono", "chat-trees", "deepseek-harness")]
+    given = inputs([str(tmp_path), *logs, str(tmp_path / "none.json")])
+    began = now()
+    apart = await imported(store, given, parser, SPACE)
+    assert len(apart["failed"]) == 3
+    assert apart == await imported(store, given, None, "other")
+    nodes = await contents(store)
+    assert logged(nodes, began) == logged(await contents(store, "other"), began)
+    assert [nodes[id]["node"][1] for id in (child, orphan, grandchild, parent)] == [parent, None, child, None]
+
+
+async def test_when_it_is_lost_one_file_fails_and_the_others_come_in(
+    store: Store, parser: Parser, tmp_path: Path
+) -> None:
+    given = inputs([str(log(tmp_path, name, name)) for name in "abc"])
+    os.kill(parser.pid, signal.SIGKILL)
+    said = await imported(store, given, parser, SPACE)
+    assert said["failed"] == {str(tmp_path / "a.jsonl"): "the process that parsed it has ended before it"}
+    assert (await contents(store)).keys() == {"b", "c"}
