@@ -38,11 +38,11 @@ async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Seq
 
 
 def _told(commit: Commit, admitted: Sequence[Event]) -> list[Event]:
-    """The events as rows need them, which is as stored, or as they are where only their seqs are missing: rows need
-    those of turn starts alone."""
+    """The events as rows need them: as stored, or as they are if they have a time and no seq, which rows need of turn
+    starts alone."""
     return [
         event
-        if event.timestamp is not None and not isinstance(event, TurnStart)
+        if event.timestamp is not None and event.seq < 0 and not isinstance(event, TurnStart)
         else stored(event, commit.log, commit.session, seq, commit.at)
         for seq, event in enumerate(admitted, commit.first)
     ]

@@ -66,7 +66,8 @@ def import_files(
         else:
             ease_collection()
             found = inputs(paths)
-            parser = stack.enter_context(Parser()) if gains_by_parser(found) else None
+            parser = _parser(found)
+            stack.enter_context(parser or contextlib.nullcontext())
             work = partial(import_all, given=found, format=format, report=report, parser=parser)
         asyncio.run(_with_target(settings, space, parent, report, work))
     report.print()
@@ -81,9 +82,14 @@ def ease_collection() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def gains_by_parser(given: Sequence[Input]) -> bool:
-    """Whether there is enough to read for a process that parses it, and a processor for that."""
-    return (os.cpu_count() or 1) > 1 and sum(each.size() or 0 for each in given) > PARSER_BYTES
+def _parser(given: Sequence[Input]) -> Parser | None:
+    """A process that parses, where there is enough to read, a processor and memory for it."""
+    if (os.cpu_count() or 1) == 1 or sum(each.size() or 0 for each in given) < PARSER_BYTES:
+        return None
+    try:
+        return Parser()
+    except OSError:
+        return None
 
 
 async def _with_target(
