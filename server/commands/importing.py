@@ -24,6 +24,7 @@ from storage.importing import NotYet, Target, has_to_wait
 from storage.importing.rehearsal import Rehearsal
 from storage.importing.stream import Here, Source, import_document
 from storage.parsing.frames import Wanted
+from storage.parsing.memory import give_memory_back
 from storage.parsing.parser import Parsed, Parser, ParserLost
 from storage.parsing.serving import BUFFER_BYTES
 
@@ -65,6 +66,7 @@ def import_files(
             work = partial(follow_all, paths=paths, format=format, report=report)
         else:
             ease_collection()
+            give_memory_back()
             found = inputs(paths)
             parser = _parser(found)
             stack.enter_context(parser or contextlib.nullcontext())
@@ -120,7 +122,8 @@ async def import_all(
         run = _Run(target, format, report, advance, parser)
         while waiting:
             run.expect(waiting)
-            waiting = run.in_turn([each for each in waiting if not await run.take(each)])
+            later = [each for each in waiting if not await run.take(each)]
+            waiting = run.in_turn(later, stuck=len(later) == len(waiting))
 
 
 class _Run:
@@ -147,7 +150,9 @@ class _Run:
         self._ahead.clear()
         if self._parser is not None and not self._parser.is_lost:
             ahead = [each for each in files if each.path is not None and each.size() is not None]
-            wanted = [Wanted(each.name, str(each.path), self._format, self._is_patient(each)) for each in ahead]
+            # A dry run copies what it looks at, which is not to be done while a file is taken.
+            waits = {each for each in ahead if not self._report.dry and self._is_patient(each)}
+            wanted = [Wanted(each.name, str(each.path), self._format, each in waits) for each in ahead]
             self._parser.want(wanted, self._look)
             self._expected = set(ahead)
 
@@ -155,10 +160,10 @@ class _Run:
         """What a file that begins with these steps has to wait for, as far as it is not in the files before it."""
         told = [step for step in steps if isinstance(step, ForeignSession)]
         self._ahead.update(step.id for step in told if step.id is not None)
-        with contextlib.suppress(errors.Unavailable):  # as whoever takes the file will find
+        with contextlib.suppress(errors.SapwoodError):  # which whoever takes the file will meet
             for step in told:
                 not_yet = await has_to_wait(self._target, step)
-                if not_yet is not None and not_yet.needed not in self._ahead:
+                if not_yet is not None and not_yet.needed - self._ahead:
                     return not_yet
         return None
 
@@ -166,14 +171,16 @@ class _Run:
         """Whether a file is to wait for a session that it needs."""
         return given.size() is not None and given not in self._hopeless
 
-    def in_turn(self, later: Sequence[Input]) -> list[Input]:
+    def in_turn(self, later: Sequence[Input], *, stuck: bool) -> list[Input]:
         """Files that had to wait, in the order in which to take them again.
 
-        Those come first that need a session which no other of them brings: it is there by now, or in none of the
-        files, so that they do not wait again. If there are none of these, they all need each other.
+        Where they are stuck, as none came in, those come first that need sessions which no other of them brings, and
+        do not wait again; if there are none of these, they all need each other.
         """
-        brought = {self._waits[each].id for each in later}
-        self._hopeless = {each for each in later if self._waits[each].needed not in brought} or set(later)
+        self._hopeless.clear()
+        if stuck:
+            brought = {self._waits[each].id for each in later}
+            self._hopeless.update([each for each in later if not self._waits[each].needed & brought] or later)
         return sorted(later, key=lambda each: each not in self._hopeless)
 
     async def take(self, given: Input) -> bool:

@@ -24,23 +24,24 @@ WAITING_WEIGHT = 8 * 1024 * 1024
 
 
 class NotYet(Exception):
-    """The session `needed`, of another source, must be there before the session `id`; nothing of the step was taken."""
+    """The sessions `needed`, of other sources, must be there before the session `id`; nothing of the step was taken."""
 
-    def __init__(self, needed: str, id: str | None) -> None:
+    def __init__(self, needed: frozenset[str], id: str | None) -> None:
         super().__init__(needed, id)
         self.needed = needed
         self.id = id
 
 
 async def has_to_wait(target: Target, given: ForeignSession) -> NotYet | None:
-    """What a session that is not there yet has to wait for, if a session of another source that it needs is missing."""
+    """What a session that is not there yet has to wait for, if sessions of other sources that it needs are missing."""
     if given.id is not None and await target.has(given.id):
         return None
+    missing = set()
     for id, events in ((given.parent_id, 0), (given.repeats, given.repeats_at_most or 0)):
         there = None if id is None else await target.session(id)
         if id is not None and (there is None or there.head < events):
-            return NotYet(id, given.id)
-    return None
+            missing.add(id)
+    return NotYet(frozenset(missing), given.id) if missing else None
 
 
 async def import_reading(store: Store, space: str, reading: Reading, *, parent_id: str | None = None) -> Imported:

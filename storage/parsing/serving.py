@@ -2,7 +2,10 @@
 
 import contextlib
 import io
+import multiprocessing
+import os
 import signal
+import threading
 import traceback
 from collections import deque
 from multiprocessing.connection import Connection
@@ -11,6 +14,7 @@ from storage import errors
 from storage.formats.foreign import Step
 from storage.parsing.document import Document
 from storage.parsing.frames import Begun, Ended, Failed, Frame, Passed, Taken, Told, Wanted, dumps, loads
+from storage.parsing.memory import give_memory_back
 
 PART_WEIGHT = 128 * 1024
 """About how many characters of events are told at once."""
@@ -29,8 +33,18 @@ def serve(connection: Connection, inherited: Connection | None) -> None:
     if inherited is not None:
         inherited.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the other one decides what comes of it
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    give_memory_back()
     with contextlib.suppress(_Left):
         _Served(connection).run()
+
+
+def _leave_with_parent() -> None:
+    """Ends this process when the one that started it is gone, also while it parses what tells nothing."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 class _Served:

@@ -99,14 +99,17 @@ def test_a_large_file_takes_as_much_memory_as_a_small_one(
     assert large < small + MORE
 
 
-def test_records_of_20_mb_stay_below_what_is_promised_of_any_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "words", "end"), [(4, 2_500_000, ""), (12, 1_000_000, "\U0001f600")])
+def test_large_records_stay_below_what_is_promised_of_any_file(
+    tmp_path: Path, count: int, words: int, end: str
+) -> None:
     path = tmp_path / "long.jsonl"
     with path.open("w") as file:
-        for number in range(4):
-            message = {"role": "user", "content": f"word {number} " * 2_500_000}
+        for number in range(count):
+            message = {"role": "user", "content": f"word {number} " * words + end}
             record = {"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "sessionId": "long"}
             file.write(json.dumps({**record, "timestamp": "2026-01-01T00:00:00Z", "type": "user", "message": message}))
             file.write("\n")
     peak, events = imported(path)
-    assert events == 4 * 2 + 3
+    assert events == count * 2 + (count - 1)
     assert peak < 300 * 1024

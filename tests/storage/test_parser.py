@@ -5,19 +5,24 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from server.commands.import_inputs import Input, inputs
 from server.commands.import_report import Report
 from server.commands.importing import import_all
+from server.opening import scratch_store
 from storage import errors
 from storage.formats.foreign import ForeignSession, Losses, Step
 from storage.importing import Target
+from storage.importing.rehearsal import Rehearsal
 from storage.log import now
 from storage.parsing.document import Document
 from storage.parsing.frames import Told, Wanted
@@ -26,8 +31,10 @@ from storage.parsing.serving import AHEAD_WEIGHT, PART_WEIGHT
 from storage.store import Store
 from storage.text import format_instant
 from tests.formats.logs import DATA
+from tests.server.commands import SECONDS
 from tests.storage.spaces import SPACE, contents
 
+ROOT = Path(__file__).parents[2]
 LOGS = sorted(path for path in DATA.rglob("*") if path.suffix in (".json", ".jsonl", ".traj", ".yaml"))
 
 
@@ -193,6 +200,34 @@ async def test_a_process_that_is_killed_is_told_of(parser: Parser, tmp_path: Pat
         await parsed(parser)
 
 
+WAITS = """
+import asyncio, sys
+from storage.parsing.frames import Wanted
+from storage.parsing.parser import Parser
+
+async def run(parser):
+    parser.want([Wanted("pipe", sys.argv[1])])
+    print(parser.pid, flush=True)
+    await parser.next()
+
+with Parser() as parser:
+    asyncio.run(run(parser))
+"""
+
+
+def test_it_ends_with_the_process_that_started_it_whatever_it_is_at(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR)
+    process = subprocess.Popen([sys.executable, "-c", WAITS, str(pipe)], stdout=subprocess.PIPE, cwd=ROOT)
+    assert process.stdout is not None
+    parser = psutil.Process(int(process.stdout.readline()))
+    process.kill()
+    process.communicate()
+    assert psutil.wait_procs([parser], SECONDS)[1] == []
+    os.close(held)
+
+
 async def test_an_interrupt_from_the_keyboard_does_not_end_it(parser: Parser, tmp_path: Path) -> None:
     path = log(tmp_path, "a", "one")
     parser.want([wanted(path)])
@@ -202,10 +237,14 @@ async def test_an_interrupt_from_the_keyboard_does_not_end_it(parser: Parser, tm
     assert (await parsed(parser))[1] == parsed_here(path)[1]
 
 
-async def imported(store: Store, given: Sequence[Input], parser: Parser | None, space: str) -> dict[str, Any]:
+async def imported(
+    store: Store, given: Sequence[Input], parser: Parser | None, space: str, *, dry: bool = False
+) -> dict[str, Any]:
     """What an import of these files says: by format and file, and what failed."""
-    report = Report(as_json=True)
-    await import_all(Target(store, space), given, None, report, parser)
+    report = Report(as_json=True, dry=dry)
+    async with scratch_store() as scratch:
+        target = Rehearsal(scratch, store, space) if dry else Target(store, space)
+        await import_all(target, given, None, report, parser)
     said = [(each.format, each.name, each.done.events, each.done.warnings) for each in report.outcomes]
     return {"said": said, "failed": report.failed, "skipped": report.skipped}
 
@@ -246,6 +285,39 @@ async def test_an_import_is_the_same_with_and_without_it(store: Store, parser: P
     nodes = await contents(store)
     assert logged(nodes, began) == logged(await contents(store, "other"), began)
     assert [nodes[id]["node"][1] for id in (child, orphan, grandchild, parent)] == [parent, None, child, None]
+
+
+def codex_log(folder: Path, name: str, id: str, texts: str, **origin: str) -> Path:
+    """A log of codex with a message for each character."""
+    path = folder / f"{name}.jsonl"
+    lines = [{"timestamp": format_instant(0), "type": "session_meta", "payload": {"id": id, "cwd": "/", **origin}}]
+    for seq, content in enumerate(texts, 1):
+        said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": content}]}
+        lines.append({"timestamp": format_instant(seq), "type": "response_item", "payload": said})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("order", ["abc", "acb", "bac", "bca", "cab", "cba"])
+async def test_a_log_without_its_parent_still_waits_for_the_one_that_it_repeats(
+    store: Store, tmp_path: Path, order: Sequence[str]
+) -> None:
+    a, b, c, nowhere = (f"{digit * 8}-0000-4000-8000-000000000000" for digit in "1239")
+    codex_log(tmp_path, "a", a, "onexy", parent_thread_id=nowhere, forked_from_id=b)
+    codex_log(tmp_path, "b", b, "onex", forked_from_id=c)
+    codex_log(tmp_path, "c", c, "one")
+    said = await imported(store, inputs([str(tmp_path / f"{name}.jsonl") for name in order]), None, SPACE)
+    assert said["failed"] == {}
+    nodes = await contents(store)
+    assert [nodes[id]["node"][1] for id in (a, b, c)] == [b, c, None]
+
+
+async def test_a_dry_run_of_what_is_there_finds_nothing_new(store: Store, parser: Parser, tmp_path: Path) -> None:
+    given = inputs([str(long_log(tmp_path, f"s{number}", 4)) for number in range(30)])
+    await imported(store, given, None, SPACE)
+    said = await imported(store, given, parser, SPACE, dry=True)
+    assert said["failed"] == {}
+    assert [events for _, _, events, _ in said["said"]] == [0] * 30
 
 
 async def test_when_it_is_lost_one_file_fails_and_the_others_come_in(
