@@ -25,6 +25,7 @@ T = TypeVar("T")
 MAX_OPEN = 1_000
 """Open turns and open steps of a log together."""
 _OPENING = (TurnStart, StepStart)
+"""What adds to those."""
 _LATE = (ToolResult, RunFeedback)
 """What may still come when its turn has ended."""
 

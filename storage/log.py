@@ -89,8 +89,7 @@ async def append(
     admission, admitted = await _admit(tx, meta, drafts, surface)
     encoded = encode(admitted)
     commit = build_commit(meta, admitted, admission, encoded, key, digest)
-    await tx.insert_commit(commit, encoded.content)
-    await run_keeping.keep(tx, meta, commit, admitted)
+    await record(tx, meta, commit, admitted, encoded.content)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
     return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False, admitted=admitted)
 
@@ -146,10 +145,19 @@ def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
         surface.add(event)
 
 
-async def record(tx: Transaction, meta: SessionMeta, commit: Commit) -> None:
-    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before."""
-    await tx.insert_commit(commit)
-    await run_keeping.keep(tx, meta, commit)
+async def record(
+    tx: Transaction,
+    meta: SessionMeta,
+    commit: Commit,
+    admitted: Sequence[Event] | None = None,
+    encoded: bytes | None = None,
+) -> None:
+    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before.
+
+    `admitted` are the events that it was built of and `encoded` their JSON as stored, where they are at hand.
+    """
+    await tx.insert_commit(commit, encoded)
+    await run_keeping.keep(tx, meta, commit, admitted)
 
 
 class Encoded(NamedTuple):

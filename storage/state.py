@@ -8,9 +8,8 @@ from pydantic import Field
 from storage.events import Event, Instant, Model, StepEnd, StepStart, TurnEnd, TurnStart
 
 LARGEST_FLOAT = 1.7976931348623157e308
-
-
-_OPENING = frozenset({"turn/start", "turn/end", "step/start", "step/end"})
+_TURNS_AND_STEPS = frozenset({"turn/start", "turn/end", "step/start", "step/end"})
+"""Types of the events that open or close something, which most do not."""
 
 
 class Totals(Model):
@@ -57,7 +56,7 @@ class Fold:
         self.types[event.type] = self.types.get(event.type, 0) + 1
         self.last_at = at if event.timestamp is None else event.timestamp
         self.first_at = self.last_at if self.first_at is None else self.first_at
-        if event.type not in _OPENING:
+        if event.type not in _TURNS_AND_STEPS:
             return self
         match event:
             case TurnStart(turn_id=str(turn)):

@@ -36,7 +36,8 @@ class Parser:
         context = multiprocessing.get_context(start)
         self._connection, theirs = context.Pipe()
         inherited = self._connection if start == "fork" else None
-        self._process = context.Process(target=serve, args=(theirs, inherited), daemon=True)  # type: ignore[attr-defined]
+        process = context.Process  # type: ignore[attr-defined]  # which each context has, though their base does not
+        self._process = process(target=serve, args=(theirs, inherited), daemon=True)
         self._process.start()
         theirs.close()
         self._thread: threading.Thread | None = None

@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections import deque
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from storage import errors
 from storage.formats.foreign import Step
@@ -65,12 +66,12 @@ class _Served:
                 raise
             except (errors.SapwoodError, OSError) as error:
                 self._tell(Failed(error))
-            except Exception:
+            except Exception:  # a fault of ours, which is to be seen where the others are
                 self._tell(Failed(RuntimeError(traceback.format_exc())))
             self._number += 1
 
     def _parse(self, wanted: Wanted) -> None:
-        with open(wanted.path, "rb", buffering=0) as file, io.BufferedReader(file, BUFFER_BYTES) as stream:  # noqa: PTH123
+        with Path(wanted.path).open("rb", buffering=0) as file, io.BufferedReader(file, BUFFER_BYTES) as stream:
             document = Document(wanted.name, stream, wanted.format)
             self._tell(Begun(document.format))
             steps: list[Step] = []

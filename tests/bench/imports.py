@@ -16,8 +16,10 @@ import orjson
 
 from server.commands.import_inputs import inputs
 from server.commands.import_report import Report
-from server.commands.importing import ease_collection, import_all
+from server.commands.import_run import import_all
+from server.commands.importing import ease_collection
 from storage.importing import Target
+from storage.parsing.memory import give_memory_back
 from storage.parsing.parser import Parser
 from storage.sqlite import schema
 from storage.sqlite.connection import connect
@@ -79,6 +81,7 @@ def imported(paths: list[Path], data_dir: Path) -> float:
     """Events a second of an import of all files into a fresh store, as the command does it once it is loaded."""
     report = Report(as_json=True)
     ease_collection()
+    give_memory_back()
     began = time.perf_counter()
     given = inputs(list(map(str, paths)))
 

@@ -9,7 +9,6 @@ import pytest
 from storage import errors
 from storage.buffer import MAX_BYTES
 from storage.events import CustomEvent
-from storage.recent import KEPT_BYTES
 from storage.session import SlotName
 from storage.store import Store
 
@@ -42,7 +41,7 @@ async def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(store
     del event
     gc.collect()
     held = [found for found in gc.get_objects() if type(found) is CustomEvent and found.id.startswith(log)]
-    assert len(held) * len(large) <= MAX_BYTES + KEPT_BYTES
+    assert len(held) * len(large) <= MAX_BYTES
     assert store.feed.buffer.size <= MAX_BYTES
     del held
     for sleeper in sleepers:

@@ -17,7 +17,7 @@ import pytest
 
 from server.commands.import_inputs import Input, inputs
 from server.commands.import_report import Report
-from server.commands.importing import import_all
+from server.commands.import_run import import_all
 from server.opening import scratch_store
 from storage import errors
 from storage.formats.foreign import ForeignSession, Losses, Step
