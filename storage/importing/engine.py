@@ -6,7 +6,7 @@ appended.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from storage import errors
@@ -169,11 +169,10 @@ class Import:
         """Brings in all logs, those side by side that do not need each other, and puts them away."""
         waiting = dict(self._open)
         while waiting:
-            ready = self._ready(waiting)
-            work = (self._named(each.given.key, self._settle(each, ended=ended)) for each in ready)
-            for result in await asyncio.gather(*work, return_exceptions=True):
-                if isinstance(result, BaseException):
-                    raise result
+            ready = _ready(waiting, lambda each: each.given.key if each.id is None and not self._again else each.id)
+            await self._side_by_side(ready, self._look)
+            taken = [each for each in ready if each.given.key not in self.done.refused]
+            await self._side_by_side(taken, lambda each: self._settle(each, ended=ended))
             for each in ready:
                 del waiting[each.given.key]
         for key, session in list(self._open.items()):
@@ -183,13 +182,12 @@ class Import:
                 self._put_away[key] = PutAway(log.id, log.position, log.shifts, session.labels, given)
                 del self._open[key]
 
-    def _ready(self, waiting: dict[str, Session]) -> list[Session]:
-        """Those that need none of the others, and that can't be one and the same."""
-        ready: dict[str | None, Session] = {}
-        for each in waiting.values():
-            if not {each.given.parent, each.given.source} & waiting.keys() - {each.given.key}:
-                ready.setdefault(each.id if each.id is not None or self._again else each.given.key, each)
-        return list(ready.values()) or [next(iter(waiting.values()))]
+    async def _side_by_side(self, sessions: Sequence[Session], work: Callable[[Session], Awaitable[None]]) -> None:
+        """Does the work of each, begun in their order; when all have ended, raises the first error."""
+        named = (self._named(each.given.key, work(each)) for each in sessions)
+        for result in await asyncio.gather(*named, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
 
     async def _named(self, key: str, work: Awaitable[None]) -> None:
         """Does the work. A refusal gets the session's key into its message; it ends the import, or only the session."""
@@ -202,11 +200,19 @@ class Import:
             self._open.pop(key, None)
             self._put_away.pop(key, None)
 
-    async def _settle(self, session: Session, *, ended: bool = False) -> None:
-        """Compares or appends what waits. `ended`: the source has no more of it."""
+    async def _look(self, session: Session) -> None:
         if not session.settled:
-            await self._places.place(session)
-            session.settled = True
+            session.place = await self._places.look_for(session)
+
+    async def _settle(self, session: Session, *, ended: bool = False) -> None:
+        """Compares or appends what waits. `ended`: the source has no more of it.
+
+        That a session is made comes first, so that siblings of which this is begun in order are made in order.
+        """
+        if session.place is not None:
+            await self._places.make(session, session.place)
+            session.place = None
+        session.settled = True
         log = session.log
         while log.waiting or (ended and session.copies):
             if session.there is None:
@@ -254,3 +260,22 @@ class Import:
     def is_told(self, key: str) -> bool:
         """Whether a session was told."""
         return key in self._open or key in self._put_away
+
+
+def _ready(waiting: dict[str, Session], name: Callable[[Session], str | None]) -> list[Session]:
+    """Those that need none of the others, that can't be one and the same, and whose elder siblings are ready too.
+
+    Two of one `name` can be one and the same. Where all wait for each other, the order of siblings gives way.
+    """
+    ready: dict[str | None, Session] = {}
+    independent: dict[str | None, Session] = {}
+    held: set[str | None] = set()
+    for each in waiting.values():
+        needed = {each.given.parent, each.given.source} & waiting.keys() - {each.given.key}
+        if not needed:
+            independent.setdefault(name(each), each)
+        if not needed and name(each) not in ready and (each.settled or each.siblings not in held):
+            ready[name(each)] = each
+        elif not each.settled:
+            held.add(each.siblings)
+    return list((ready or independent).values()) or [next(iter(waiting.values()))]

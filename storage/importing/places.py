@@ -38,8 +38,15 @@ class Imported:
     warnings: list[str] = field(default_factory=list)
 
 
+class Place(NamedTuple):
+    """Where a session is to be made: under a parent or among the roots, and where it comes from."""
+
+    parent_id: str | None
+    source: Point | None
+
+
 class Session:
-    """A session of the source and its log. Until it is `settled`, nobody has looked what of it is there.
+    """A session of the source and its log. Until it is `settled`, it may have to be made, at `place`.
 
     `there` is the log to compare with, up to `limit`: its own one, or the one that it `copies` the beginning of.
     """
@@ -52,6 +59,7 @@ class Session:
         self.labels: tuple[str, ...] = DEFAULT_LABELS if given.label is None else (given.label[:MAX_LABEL],)
         self.renamed = False
         self.settled = False
+        self.place: Place | None = None
         self.there: SessionMeta | None = None
         self.limit = 0
         self.copies = False
@@ -61,6 +69,11 @@ class Session:
         self.label, self.renamed = label, True
         if label[:MAX_LABEL] not in self.labels:
             self.labels = (*self.labels, label[:MAX_LABEL])
+
+    @property
+    def siblings(self) -> str | None:
+        """What those have in common that have one parent by their source's word."""
+        return self.given.parent if self.given.parent is not None else self.given.parent_id
 
     @property
     def forks(self) -> bool:
@@ -120,20 +133,30 @@ class Places:
         self._made: dict[str, str] = {}
         self._claimed: set[str] = set()
 
-    async def place(self, session: Session) -> None:
-        """Finds what there is of a session, or makes it."""
+    async def look_for(self, session: Session) -> Place | None:
+        """Finds what there is of a session; where it is to be made, if there is nothing of it."""
         given = session.given
         source = await self._source(session)
         if self._again and (found := await self._found(session, source)) is not None:
             self._find(session, found)
-            return
+            return None
         if given.repeats is not None:
             other = await self._target.session(given.repeats)
             if other is not None:
                 session.compare_with(other, given.repeats_at_most, copies=True)
-                return
+                return None
             self._losses.add("session", "lost the one whose events it begins with, which is not here")
-        await self._make_or_find(session, source)
+        return Place(await self._parent(given), source)
+
+    async def make(self, session: Session, place: Place) -> None:
+        """Makes a session, unless another import has made it meanwhile: then that one is gone on with."""
+        try:
+            await self._make(session, place)
+        except errors.DuplicateId:
+            found = await self._found(session, place.source) if self._again else None
+            if found is None:
+                raise
+            self._find(session, found)
 
     async def _source(self, session: Session) -> Point | None:
         """Where it comes from by its source's word, with the cut as it stands here."""
@@ -199,22 +222,11 @@ class Places:
         """Whether its parent is told after it, if at all."""
         return given.parent is not None and not self._logs.is_told(given.parent)
 
-    async def _make_or_find(self, session: Session, source: Point | None) -> None:
-        """Makes a session, unless another import has made it meanwhile: then that one is gone on with."""
-        try:
-            await self._make(session, source)
-        except errors.DuplicateId:
-            found = await self._found(session, source) if self._again else None
-            if found is None:
-                raise
-            self._find(session, found)
-
-    async def _make(self, session: Session, source: Point | None) -> None:
+    async def _make(self, session: Session, place: Place) -> None:
         """Makes the session, without events of its own."""
         given = replace(session.given, label=session.label)
-        parent = await self._parent(given)
-        shares = source is not None and source.seq is not None
-        id = await self._make_under(parent, given, session.id, source)
+        shares = place.source is not None and place.source.seq is not None
+        id = await self._make_under(place, given, session.id)
         session.log.id = session.id = id
         session.there, session.copies, session.renamed = None, False, False
         self._made[given.key] = self._done.ids[given.key] = id
@@ -226,8 +238,9 @@ class Places:
         if late or _has_more(given):
             self.unfinished.append(given if late else replace(given, parent=None))
 
-    async def _make_under(self, parent: str | None, given: ForeignSession, id: str | None, source: Point | None) -> str:
-        """Makes it under a parent, or beside that where nothing can stand deeper."""
+    async def _make_under(self, place: Place, given: ForeignSession, id: str | None) -> str:
+        """Makes it under its parent, or beside that where nothing can stand deeper."""
+        parent, source = place
         try:
             return await self._target.make(given, id, parent, source, self._losses)
         except errors.BadInput as error:
@@ -239,7 +252,7 @@ class Places:
     async def leave(self, session: Session, there: SessionMeta) -> None:
         """Ends the comparison with the log that this one repeats: what it shares is what was the same."""
         here = session.log.here
-        await self._make_or_find(session, Point(there.id, here) if here else None)
+        await self.make(session, Place(await self._parent(session.given), Point(there.id, here) if here else None))
 
     async def part(self, session: Session, there: SessionMeta) -> None:
         """Goes on beside a log that differs from here on."""
@@ -255,7 +268,7 @@ class Places:
             return
         self._losses.add("session", "differed from the one here and became a fork of it")
         self._done.known -= session.given.key not in self._made
-        await self._make_or_find(session, point)
+        await self.make(session, Place(await self._parent(session.given), point))
 
     async def _parent(self, given: ForeignSession) -> str | None:
         """The id of the parent, as far as it is known yet; None for a root."""

@@ -465,6 +465,7 @@ async def test_logs_that_are_told_in_turns_come_in_whole_and_in_order(store: Sto
     keys = [f"s{number}" for number in range(OPEN_LOGS * 2 + 7)]
     steps: list[Step] = []
     expected: dict[str, list[str]] = {}
+    children: dict[str | None, list[str]] = {}
     for number in itertools.count():
         fresh = len(expected) < len(keys) and random.random() < 0.3
         if fresh:
@@ -474,6 +475,7 @@ async def test_logs_that_are_told_in_turns_come_in_whole_and_in_order(store: Sto
             at_seq = random.randint(0, len(expected[source])) if source is not None else 0
             steps.append(ForeignSession(key, key, id=key, parent=parent, source=source, at_seq=at_seq))
             expected[key] = expected[source][:at_seq] if source is not None else []
+            children.setdefault(parent, []).append(key)
         elif expected:
             key = random.choice(list(expected))
             content = str(number) * random.choice([1, 1, 1, 20_000])
@@ -484,6 +486,8 @@ async def test_logs_that_are_told_in_turns_come_in_whole_and_in_order(store: Sto
     done = await take(store, steps)
     assert done.sessions == len(keys)
     assert {key: await texts(store, key) for key in keys} == expected
+    found = await nodes_of(store)
+    assert {parent: [node.id for node in found if node.parent_id == parent] for parent in children} == children
     again = await take(store, steps)
     assert (again.sessions, again.known, again.events) == (0, len(keys), 0)
     await assert_whole(store)
