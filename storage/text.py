@@ -44,8 +44,21 @@ def to_json(value: object, place: str) -> str:
     except (TypeError, ValueError):  # surrogates, big integers or nesting beyond orjson's own limit
         return _to_json_checked(value, place)
     # orjson writes NaN and infinities as null, so a null needs a second look.
-    is_same = b"null" not in encoded or orjson.loads(encoded) == value
-    return encoded.decode() if is_same else _to_json_checked(value, place)
+    return encoded.decode() if b"null" not in encoded or _is_real(value) else _to_json_checked(value, place)
+
+
+def _is_real(value: object) -> bool:
+    """Whether none of the numbers in it is NaN or infinite."""
+    left = [value]
+    while left:
+        match left.pop():
+            case dict() as fields:
+                left.extend(fields.values())
+            case list() | tuple() as items:
+                left.extend(items)
+            case float(number) if not math.isfinite(number):
+                return False
+    return True
 
 
 def _to_json_checked(value: object, place: str) -> str:

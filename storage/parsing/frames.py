@@ -81,37 +81,41 @@ def loads(content: bytes) -> Any:
     return message
 
 
-# Most of what is told are events. As plain values, measured, they take a third of the time that pydantic's way takes.
+# Most of what is told are events. Told as the values that are not the default of their field they take, measured, two
+# thirds of the time that pydantic's way takes.
 
 
 def _packed(step: Step) -> Any:
     match step:
         case Logged(key=key, event=event, replaces=replaces):
-            return key, _values(event), replaces
+            return key, replaces, *_values(event)
         case ForeignSession(events=[_, *_] as given):
             return replace(step, events=()), list(map(_values, given))
     return step
 
 
 def _unpacked(packed: Any) -> Step:
-    match packed:
-        case (str(key), values, replaces):
-            return Logged(key, _event(values), replaces)
-        case (ForeignSession() as session, list(values)):
-            return replace(session, events=list(map(_event, values)))
     step: Step = packed
+    if type(packed) is tuple and len(packed) == 2:
+        session, values = packed
+        step = replace(session, events=[_event(number, given) for number, given in values])
+    elif type(packed) is tuple:
+        key, replaces, number, given = packed
+        step = Logged(key, _event(number, given), replaces)
     return step
 
 
-def _values(event: Event) -> tuple[Any, ...]:
-    return _NUMBERS[type(event)], event.__dict__, event.__pydantic_fields_set__
+def _values(event: Event) -> tuple[int, dict[str, Any]]:
+    number = _NUMBERS[type(event)]
+    fields = event.__dict__
+    return number, {name: fields[name] for name, default in _DEFAULTS[number].items() if fields[name] is not default}
 
 
-def _event(values: tuple[Any, ...]) -> Event:
-    number, fields, given = values
-    event: Event = events.restored(_TYPES[number], fields, given)
-    return event
+def _event(number: int, given: dict[str, Any]) -> Event:
+    return events.restored(_TYPES[number], _DEFAULTS[number] | given, _NAMES[number])
 
 
-_TYPES = get_args(get_args(AnyEvent)[0])
+_TYPES: Sequence[type[Event]] = get_args(get_args(AnyEvent)[0])
 _NUMBERS = {type: number for number, type in enumerate(_TYPES)}
+_DEFAULTS = [{name: field.default for name, field in type.model_fields.items()} for type in _TYPES]
+_NAMES = list(map(set, _DEFAULTS))

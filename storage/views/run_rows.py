@@ -33,6 +33,8 @@ MAX_NAMES = 200
 """Agent names, and tool names, in a row: the first ones that differ."""
 BEGUN_TYPES = frozenset({"turn/start", "turn/end", "step/start", "user/message", "run/feedback"})
 """Types of the inherited events that tell how a turn stood when the session began."""
+_TELLING = frozenset({"turn/end", "step/start", "step/end", "tool/call", "run/feedback"})
+"""Types of the events that tell more of a turn than a time, once its first own event and its query are known."""
 
 
 class RunRow(Model):
@@ -150,7 +152,10 @@ def _fold(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta
                 continue
             changed[event.turn_id] = row
         # Nobody else has this row yet, and a copy for each event would take longer than all else.
-        row.__dict__.update(_changes(row, event, own=event.seq < 0 or event.seq >= own_start))
+        if row.since is None or row.query is None or event.type in _TELLING:
+            row.__dict__.update(_changes(row, event, own=event.seq < 0 or event.seq >= own_start))
+        elif not isinstance(event, AssistantChunk):
+            row.__dict__["updated_at"] = time_of(event)
     return changed
 
 
