@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import multiprocessing
+import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,6 +26,16 @@ class ParserLost(Exception):
     """The parsing process is gone before it has told all: it was killed, or had no memory."""
 
 
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Has an interrupt come after this: one that came into what Python runs beside a fork would be lost."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Parser:
     """A process that parses documents, in the order in which they are wanted, ahead of whoever takes their steps.
 
@@ -38,7 +49,8 @@ class Parser:
         inherited = self._connection if start == "fork" else None
         process = context.Process  # type: ignore[attr-defined]  # which each context has, though their base does not
         self._process = process(target=serve, args=(theirs, inherited), daemon=True)
-        self._process.start()
+        with _interrupts_held() if start == "fork" else contextlib.nullcontext():
+            self._process.start()
         theirs.close()
         self._thread: threading.Thread | None = None
         self._arriving: _Arriving | None = None

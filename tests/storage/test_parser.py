@@ -237,6 +237,24 @@ async def test_an_interrupt_from_the_keyboard_does_not_end_it(parser: Parser, tm
     assert (await parsed(parser))[1] == parsed_here(path)[1]
 
 
+INTERRUPTED = """
+import os, signal
+from storage.parsing.parser import Parser
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))
+try:
+    Parser("fork")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_that_comes_while_it_is_forked_is_not_lost() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
 async def imported(
     store: Store, given: Sequence[Input], parser: Parser | None, space: str, *, dry: bool = False
 ) -> dict[str, Any]:
