@@ -17,11 +17,12 @@ from storage.events import WIRE_TYPES, Event
 from storage.recent import Part, Recent
 from storage.scope import Scope
 from storage.session import Segment, SessionMeta
-from storage.views.surface import Surface
+from storage.views.surface import SURFACE_BYTES, Surface
 from storage.views.surface_chunks import chunks_needed
+from storage.views.surface_node import taken
 
-KEPT_BYTES = 32 * 1024 * 1024
-"""Bytes of events, as stored, of which surfaces are kept; in memory one of 300 bytes takes about four times as much."""
+KEPT_BYTES = 192 * 1024 * 1024
+"""Bytes that the kept surfaces of all logs take in memory, about."""
 PART_EVENTS = 2_000
 """Events read at once, so that a long log neither fills the memory nor keeps others waiting."""
 
@@ -30,7 +31,7 @@ WITHOUT_CHUNKS = frozenset(WIRE_TYPES) - CHUNKS
 
 
 class _Kept(NamedTuple):
-    """A surface, and at most how many bytes its events take as stored."""
+    """A surface, and about how many bytes it takes in memory at most."""
 
     surface: Surface
     size: int
@@ -59,6 +60,7 @@ class Surfaces:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._recent = Recent(min(kept_bytes, recent.KEPT_BYTES))
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._size = 0
         self._kept_bytes = kept_bytes
         self._lock = threading.Lock()
 
@@ -92,7 +94,7 @@ class Surfaces:
             async for part in self._parts(queries, meta.segments, surface.head, seq):
                 surface.add_all(part.events)
                 surface.head = part.stop
-                size += part.size
+                size += taken(part.size, len(part.events))
             if keep:
                 self._keep(meta, _Kept(surface, size))
         return surface
@@ -111,7 +113,7 @@ class Surfaces:
 
     def _nearest(self, segments: Iterable[Segment], seq: int) -> _Kept:
         """The longest kept surface of a beginning of this log: of its session, or of one that it was forked from."""
-        nearest = _Kept(Surface(), 0)
+        nearest = _Kept(Surface(), SURFACE_BYTES)
         with self._lock:
             for segment in segments:
                 kept = self._kept.get(segment.log)
@@ -130,7 +132,8 @@ class Surfaces:
             if made.size > self._kept_bytes or (earlier and earlier.surface.head >= made.surface.head):
                 return
             self._recent.forget(meta.log, made.surface.head)
+            self._size += made.size - (earlier.size if earlier else 0)
             self._kept[meta.log] = made
             self._kept.move_to_end(meta.log)
-            while sum(kept.size for kept in self._kept.values()) > self._kept_bytes:
-                self._kept.popitem(last=False)
+            while self._size > self._kept_bytes:
+                self._size -= self._kept.popitem(last=False)[1].size

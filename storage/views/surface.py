@@ -28,6 +28,8 @@ from storage.views.message import Message
 from storage.views.surface_node import Node, TextMessage
 from storage.views.surface_nodes import Nodes, Spot
 
+SURFACE_BYTES = 1024
+"""What a surface takes in memory beside its nodes."""
 _TEXT, _REPLACE = ChunkKind.TEXT, SurfaceOpKind.REPLACE  # looked up once: an enum's attributes are slow
 
 
@@ -86,8 +88,8 @@ class Surface:
         return [*self._nodes, Node(None, chunks=tuple(self._chunks))]
 
     def weight(self) -> int:
-        """Characters of the events that made its messages, about the bytes that they take as stored."""
-        return sum(node.weight() for node in self.nodes())
+        """About the bytes that it takes in memory, once it was rendered."""
+        return SURFACE_BYTES + sum(node.weight() for node in self.nodes())
 
     def messages(self) -> list[Message]:
         """All messages in order, supplied results included."""

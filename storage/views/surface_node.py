@@ -11,6 +11,15 @@ UNKNOWN_OUTCOME = "No result was recorded for this call; its outcome is unknown.
 
 TextMessage = SystemMessage | UserMessage | AssistantMessage
 
+EVENT_BYTES = 1536
+"""What an event of a node takes in memory beside its text, measured: the event, its places, what is rendered of it."""
+
+
+def taken(text_bytes: int, events: int) -> int:
+    """About the bytes that so many events take as nodes. Their text is held twice: as it is, and as models get it."""
+    return 2 * text_bytes + EVENT_BYTES * events
+
+
 _ROLES: dict[type[TextMessage], Role] = {
     SystemMessage: Role.SYSTEM,
     UserMessage: Role.USER,
@@ -67,9 +76,10 @@ class Node:
         return [*self._message_seqs(), *(result.seq for result in self.results.values())]
 
     def weight(self) -> int:
-        """Characters of its events."""
+        """About the bytes that it takes in memory, once it was rendered."""
         made = () if self.event is None else (self.event,)
-        return sum(map(events.weight, (*made, *self.chunks, *self.calls.values(), *self.results.values())))
+        own = (*made, *self.chunks, *self.calls.values(), *self.results.values())
+        return taken(sum(map(events.weight, own)), len(own))
 
     def says_nothing(self) -> bool:
         """Whether it is left with neither content nor calls."""

@@ -1,7 +1,9 @@
 """Surfaces out of a store: read bit by bit or at once, of a session or of a fork at any cut, kept or not."""
 
 import asyncio
+import gc
 import itertools
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -23,8 +25,8 @@ from tests.views.validity import check
 
 from .shorthand import SPACE, append, conversation, create, fork, session, surface, texts, whole_log
 
-SMALL = 600
-"""Bytes of events kept: a handful."""
+SMALL = 12_000
+"""Bytes of memory in which a handful of events is kept."""
 
 
 def told(found: Surface) -> tuple[object, ...]:
@@ -262,6 +264,28 @@ async def test_little_is_kept_of_many_sessions(store: Store) -> None:
     assert len(little._kept) < 6
 
 
+async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: Store) -> None:
+    allowed = 1024 * 1024
+    unit = Unit(Direct(store.database), Surfaces(allowed))
+    metas = []
+    for number in range(150):
+        await create(store, f"s{number}")
+        await append(store, f"s{number}", *texts(20))
+        metas.append(await session(store, f"s{number}"))
+    tracemalloc.start()
+    try:
+        for meta in metas:
+            (await unit.views.surface(meta)).openai_text()
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 1.5 * allowed
+    async with counted(store) as count:
+        await unit.views.surface(metas[-1])
+    assert count.queries == 0
+
+
 async def test_what_replacements_took_out_does_not_count_as_kept(store: Store) -> None:
     """So that a log of any length that is compacted now and then is read from the last compaction on."""
     little = Surfaces(4 * SMALL)
@@ -293,4 +317,4 @@ async def test_a_log_longer_than_one_reading_gives_the_same(store: Store, monkey
     for size in (1, 2, 3, 7, 11, 100):
         monkeypatch.setattr(surfaces, "PART_EVENTS", size)
         assert told(await uncached(store, "a")) == told(expected)
-        assert told(await uncached(store, "a", kept_bytes=10_000)) == told(expected)
+        assert told(await uncached(store, "a", kept_bytes=100_000)) == told(expected)
