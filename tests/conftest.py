@@ -30,6 +30,10 @@ settings.register_profile("drawn anew", deadline=None)
 settings.register_profile("the same each time", deadline=None, derandomize=True)
 settings.load_profile("the same each time" if os.environ.get("CI") else "drawn anew")
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell has what it runs in the background ignore interrupts, and whatever tests start would do so too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 OpenStore = Callable[[], Awaitable[Store]]
 
 
