@@ -109,10 +109,11 @@ class MongoTransaction(MongoQueries):
         changed = meta.model_copy(update=changes)
         sets, unsets = codec.changed_fields(codec.encode_session_part(changed, changes), meta, changes)
         dates = ("updatedAt", "lastEventAt") if appended else ("updatedAt",)
-        now = await self._update("sessions", key(meta.space, meta.id), sets, unsets, dates)
+        times = await self._update("sessions", key(meta.space, meta.id), sets, unsets, dates)
         if not appended:
             self._wake("session", meta.space, meta.id)
-        return changed.model_copy(update={"updated_at": now, "last_event_at": now if appended else meta.last_event_at})
+        last_event_at = times[1] if appended else meta.last_event_at
+        return changed.model_copy(update={"updated_at": times[0], "last_event_at": last_event_at})
 
     async def rely_on(self, space: str, *, sessions: Collection[str] = (), nodes: Collection[str] = ()) -> None:
         for collection, ids in (("sessions", sessions), ("nodes", nodes)):
@@ -122,7 +123,7 @@ class MongoTransaction(MongoQueries):
     async def change_node(self, node: NodeDocument, changes: dict[str, Any]) -> NodeDocument:
         changed = node.model_copy(update=changes)
         sets, unsets = codec.changed_fields(codec.encode_node(changed), node, changes)
-        now = await self._update("nodes", key(node.space, node.id), sets, unsets, ("updatedAt",))
+        [now] = await self._update("nodes", key(node.space, node.id), sets, unsets, ("updatedAt",))
         self._wake("node", node.space, node.id)
         return changed.model_copy(update={"updated_at": now})
 
@@ -145,9 +146,12 @@ class MongoTransaction(MongoQueries):
                     sets[part] = changed[path][field.alias]
                 else:
                     unsets[part] = ""
-        now = await self._update("slots", key(slots.space, slots.id), sets, unsets, dates)
+        times = await self._update("slots", key(slots.space, slots.id), sets, unsets, dates)
         self._wake("slots", slots.space, slots.id)
-        timed = {name: slot.model_copy(update={"updated_at": now}) for name, slot in changes.items()}
+        timed = {
+            name: slot.model_copy(update={"updated_at": now})
+            for (name, slot), now in zip(changes.items(), times, strict=True)
+        }
         return slots.model_copy(update=timed)
 
     async def put_form(self, form: FormDefinition) -> FormDefinition:
@@ -201,13 +205,13 @@ class MongoTransaction(MongoQueries):
 
     async def _update(
         self, collection: str, id: str, sets: Document, unsets: Document, dates: Sequence[str]
-    ) -> Instant:
-        """Sets and unsets fields, and `dates` to the database's time, which it returns."""
+    ) -> list[Instant]:
+        """Sets and unsets fields, and `dates` to the database's time; which that is for each of them."""
         update: Document = {"$unset": unsets} if unsets else {}
         if self._now is not None:
             update["$set"] = {**sets, **dict.fromkeys(dates, date(self._now))}
             self._add(collection, UpdateOne({"_id": id}, update))
-            return self._now
+            return [self._now] * len(dates)
         await self._ready()
         self.wrote = True
         if sets:
@@ -216,17 +220,15 @@ class MongoTransaction(MongoQueries):
         found = await self._database[collection].find_one_and_update(
             {"_id": id},
             update,
-            projection={dates[0]: 1},
+            projection=dict.fromkeys(dates, 1),
             return_document=ReturnDocument.AFTER,
             session=self._session,
         )
         if found is None:
             raise errors.SapwoodError(f"the document {id} of {collection} is missing; run `sapwood check --repair`")
-        time: Any = found
-        for name in dates[0].split("."):
-            time = time[name]
-        self._now = int(time)
-        return self._now
+        times = [int(_at(found, path)) for path in dates]
+        self._now = times[0]
+        return times
 
     def _add(self, collection: str, write: UpdateOne | ReplaceOne[Document]) -> None:
         self.wrote = True
@@ -234,3 +236,11 @@ class MongoTransaction(MongoQueries):
 
     def _wake(self, kind: str, space: str, id: str) -> None:
         self.wakes.append(Wake(kind, space, id))
+
+
+def _at(document: Document, path: str) -> Any:
+    """The value at a path of names with dots between."""
+    found: Any = document
+    for name in path.split("."):
+        found = found[name]
+    return found
