@@ -108,6 +108,7 @@ def check_head(meta: SessionMeta, expected_head: int | None) -> None:
 
 def replaces(drafts: Sequence[Event]) -> bool:
     """Whether any of the events takes the place of nodes of the surface."""
+    # Nearly all messages are appended by the one default, which is quicker to see than to ask.
     return any(isinstance(draft, Surfacing) and draft.surface_op is not APPEND and draft.replaces for draft in drafts)
 
 

@@ -19,7 +19,7 @@ from storage.scope import Scope
 from storage.session import Segment, SessionMeta
 from storage.views.surface import SURFACE_BYTES, Surface
 from storage.views.surface_chunks import chunks_needed
-from storage.views.surface_node import taken
+from storage.views.surface_node import bytes_in_memory
 
 KEPT_BYTES = 192 * 1024 * 1024
 """Bytes that the kept surfaces of all logs take in memory, about."""
@@ -94,7 +94,7 @@ class Surfaces:
             async for part in self._parts(queries, meta.segments, surface.head, seq):
                 surface.add_all(part.events)
                 surface.head = part.stop
-                size += taken(part.size, len(part.events))
+                size += bytes_in_memory(part.size, len(part.events))
             if keep:
                 self._keep(meta, _Kept(surface, size))
         return surface

@@ -15,7 +15,7 @@ EVENT_BYTES = 1536
 """What an event of a node takes in memory beside its text, measured: the event, its places, what is rendered of it."""
 
 
-def taken(text_bytes: int, events: int) -> int:
+def bytes_in_memory(text_bytes: int, events: int) -> int:
     """About the bytes that so many events take as nodes. Their text is held twice: as it is, and as models get it."""
     return 2 * text_bytes + EVENT_BYTES * events
 
@@ -79,7 +79,7 @@ class Node:
         """About the bytes that it takes in memory, once it was rendered."""
         made = () if self.event is None else (self.event,)
         own = (*made, *self.chunks, *self.calls.values(), *self.results.values())
-        return taken(sum(map(events.weight, own)), len(own))
+        return bytes_in_memory(sum(map(events.weight, own)), len(own))
 
     def says_nothing(self) -> bool:
         """Whether it is left with neither content nor calls."""
