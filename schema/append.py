@@ -17,9 +17,9 @@ from schema.event import SessionEvent
 from schema.event_input import EventInput, draft
 from schema.session import Session
 from storage import errors
-from storage.log import Appended
+from storage.log.append import Appended
 from storage.session import SessionMeta
-from storage.sessions import Append
+from storage.session_storage import Append
 
 
 @strawberry.input

@@ -15,11 +15,12 @@ from strawberry.tools import merge_types
 from strawberry.types.execution import ExecutionContext, ExecutionResult, PreExecutionError
 from strawberry.types.graphql import OperationType
 
-from schema import conversation, cost, errors, event, limits, policy
+from schema import conversation, errors, event
 from schema.append import AppendMutation, append_directly
 from schema.digest import DigestQuery
-from schema.documents import Documents, Known
-from schema.execution import list_executor
+from schema.engine import cost, limits, policy
+from schema.engine.documents import Documents, Known
+from schema.engine.execution import list_executor
 from schema.form import FormMutation, FormQuery
 from schema.run import RunMutation, RunQuery
 from schema.scalars import SCALARS

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import strawberry
 
-from schema.documents import Known
-from schema.loader import Loader
+from schema.engine.documents import Known
+from schema.engine.loader import Loader
 from storage.access_key import AccessRole
 from storage.session import Slots
 from storage.store import Store

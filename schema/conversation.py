@@ -11,7 +11,7 @@ import strawberry
 from schema.context import Info
 from schema.invocation import ToolInvocation
 from schema.scalars import JSON, DateTime
-from storage.conversation_reading import ConversationPage as Page
+from storage.readers.conversation import ConversationPage as Page
 from storage.views import conversation, conversation_entry
 from storage.views.conversation_entry import Entry
 from storage.views.message import Role

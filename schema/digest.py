@@ -14,7 +14,7 @@ from schema.scalars import DateTime
 from schema.slot import Slot
 from storage import errors, session
 from storage.session import Selection, SessionStatus, present
-from storage.sessions import DigestPage
+from storage.session_storage import DigestPage
 
 if TYPE_CHECKING:
     from schema.topology import TopologyNode

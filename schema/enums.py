@@ -6,9 +6,9 @@ import strawberry
 
 from storage.access_key import AccessRole
 from storage.events import ChunkKind, RunStatus, SurfaceOpKind
-from storage.exporting import ExportFormat
 from storage.session import SessionOrder, SessionStatus, SlotName
 from storage.slots import InsightMode
+from storage.transfer.export import ExportFormat
 from storage.views.message import Role
 
 PUBLISHED: tuple[type[Enum], ...] = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from graphql import DocumentNode, GraphQLError
 from strawberry.exceptions import StrawberryInputCoercionError
 
-from schema.places import place_of
+from schema.engine.arguments import place_of
 from storage.errors import BadInput, SapwoodError
 
 MAX_MESSAGE = 2_000

@@ -6,8 +6,9 @@ import strawberry
 
 from schema.enums import EventType
 from schema.scalars import JSON, DateTime
-from storage import events, reading
+from storage import events
 from storage.events import ChunkKind, RunStatus, SurfaceOpKind
+from storage.log import reading
 
 
 @strawberry.interface

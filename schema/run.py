@@ -15,8 +15,8 @@ from schema.scalars import JSON, DateTime
 from schema.stats import saturated
 from storage import errors
 from storage.events import RunStatus
-from storage.run_reading import RunPage
-from storage.run_selection import RunSelection
+from storage.readers.runs import RunPage
+from storage.run_filter import RunSelection
 from storage.views import runs
 from storage.views.run_rows import RunRow
 

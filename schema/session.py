@@ -23,7 +23,7 @@ from schema.stats import SessionStats
 from schema.topology import TopologyNode
 from storage import errors, session
 from storage.session import Selection, SessionMeta, SessionOrder, SessionStatus
-from storage.sessions import SessionPage
+from storage.session_storage import SessionPage
 from storage.views.message import Role
 
 

@@ -14,9 +14,9 @@ from schema.event import InsightDelivered
 from schema.inputs import given
 from schema.scalars import DateTime
 from storage import errors, session
-from storage.commits import read_commit
+from storage.log.commit import read_commit
 from storage.session import SlotName
-from storage.sessions import SessionStorage
+from storage.session_storage import SessionStorage
 from storage.slots import InsightMode, SlotWrite, Written
 
 if TYPE_CHECKING:

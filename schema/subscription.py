@@ -16,7 +16,10 @@ from schema.inputs import given
 from schema.session import wire_names
 from schema.slot import Slot
 from schema.topology import Forest, TopologyNode
-from storage import errors, events, forest_feed, slot_feed, space_feed, tree
+from storage import errors, events, session_tree
+from storage.live import forest_changes as forest_feed
+from storage.live import slot_changes as slot_feed
+from storage.live import space_events as space_feed
 from storage.session import SessionStatus, SlotName
 
 
@@ -136,11 +139,11 @@ async def _published(
 
 
 async def _forest(
-    source: AsyncGenerator[tree.Forest | forest_feed.ForestDelta, None],
+    source: AsyncGenerator[session_tree.Forest | forest_feed.ForestDelta, None],
 ) -> AsyncGenerator[ForestChange, None]:
     try:
         async for change in source:
-            if isinstance(change, tree.Forest):
+            if isinstance(change, session_tree.Forest):
                 yield ForestSnapshot(forest=Forest.from_domain(change))
             else:
                 yield ForestDelta(

@@ -10,7 +10,7 @@ from strawberry import UNSET
 from schema.context import Info
 from schema.inputs import given
 from schema.scalars import DateTime
-from storage import errors, topology, tree
+from storage import errors, session_tree, topology
 from storage.session import SessionStatus
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Forest:
     node_count: int
 
     @classmethod
-    def from_domain(cls, forest: tree.Forest) -> Forest:
+    def from_domain(cls, forest: session_tree.Forest) -> Forest:
         """The forest, or a part of it."""
         return cls(
             roots=[strawberry.ID(root) for root in forest.roots],

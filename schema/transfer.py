@@ -9,8 +9,8 @@ from schema.context import Info
 from schema.inputs import given
 from schema.session import Session
 from schema.stats import saturated
-from storage import transfer
-from storage.exporting import ExportFormat
+from storage.transfer import document as transfer
+from storage.transfer.export import ExportFormat
 
 
 @strawberry.type

@@ -6,8 +6,8 @@ from importlib.metadata import version
 
 import strawberry
 
-from schema import limits as query_limits
 from schema.context import Info
+from schema.engine import limits as query_limits
 from schema.scalars import JSON
 from storage import limits, text
 from storage.access_key import AccessRole

@@ -14,18 +14,19 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
-from server import documents, frontend, graphiql, origins
-from server.access import Access
-from server.connections import SEND_TIMEOUT
-from server.graphql import Endpoint
-from server.measured import MeasuredDatabase
-from server.metrics import Metrics
-from server.observing import Observer
-from server.opening import open_database
-from server.scraping import Scraping
+from server import frontend, graphiql, trusted_documents
+from server.auth import origins
+from server.auth.access import Access
 from server.settings import Settings
-from server.tracing import tracing
-from server.traffic import Traffic
+from server.stores import open_database
+from server.telemetry.measured_database import MeasuredDatabase
+from server.telemetry.metrics import Metrics
+from server.telemetry.metrics_page import Scraping
+from server.telemetry.observer import Observer
+from server.telemetry.traces import tracing
+from server.telemetry.traffic import Traffic
+from server.transport.connections import SEND_TIMEOUT
+from server.transport.endpoint import Endpoint
 from storage import errors
 from storage.store import Store
 
@@ -66,7 +67,7 @@ def create_app(settings: Settings) -> Starlette:
 
     Opens the store in its lifespan. Raises StartupError for trusted documents or settings of access that are wrong.
     """
-    schema, trusted = documents.build(settings)
+    schema, trusted = trusted_documents.build(settings)
     guards = origins.middleware(origins.allowed_by(settings.allowed_origins))
     metrics = Metrics()
     observer = Observer(metrics, tracing())

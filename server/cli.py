@@ -5,10 +5,10 @@ import sys
 import typer
 
 from server.commands import keys
-from server.commands.checking import check
+from server.commands.check import check
 from server.commands.demo import demo
-from server.commands.exporting import export
-from server.commands.importing import import_files
+from server.commands.export import export
+from server.commands.imports.command import import_files
 from server.commands.serve import serve
 from server.commands.terminal import fail
 from storage import errors

@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeVar
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.events import Instant, Model
-from storage.run_selection import RunSelection
+from storage.log.state import LogState, OpenTurn, Totals
+from storage.run_filter import RunSelection
 from storage.session import Selection, SessionMeta, SessionOrder, Slot, Slots
-from storage.state import LogState, OpenTurn, Totals
 from storage.topology import NodeDocument
 from storage.views.run_rows import RunRow
 

@@ -7,7 +7,7 @@ from storage.cards.definition import FormDefinition
 from storage.database import Transaction
 from storage.events import JsonText
 from storage.scope import Scope
-from storage.sessions import check_document
+from storage.session_storage import check_document
 
 
 class Forms:

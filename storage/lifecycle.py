@@ -4,14 +4,15 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from storage import errors, log, reading, text, topology
-from storage.admission import Admission
+from storage import errors, text, topology
 from storage.database import Commit, Transaction
 from storage.events import AssistantMessage, Instant, JsonText
+from storage.log import append, reading
+from storage.log.admission import Admission
+from storage.log.state import LogState
 from storage.session import Segment, SessionConfig, SessionMeta, Slot, Slots, present
-from storage.sessions import check_document, check_label
+from storage.session_storage import check_document, check_label
 from storage.slots import check_size
-from storage.state import LogState
 from storage.topology import NodeDocument
 
 DEFAULT_LABELS = ("Root", "Session")
@@ -141,13 +142,13 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
         last_event_at=place.now if cut or wanted.prompt is not None else None,
         creation_key=wanted.key,
         creation_digest=digest,
-        segments=log.cut(source, cut, uuid.uuid4().hex),
+        segments=append.cut(source, cut, uuid.uuid4().hex),
         inherited=state.totals,
         behind=cut > 0,
     ).model_copy(update=_at(state))
     commit = _first_commit(meta, wanted.prompt)
     if commit is not None:
-        await log.record(tx, meta, commit)
+        await append.record(tx, meta, commit)
         meta = meta.model_copy(update={**_at(commit.state), "behind": True})
     given = wanted.config or SessionConfig()
     laid = given.laid_over(node.config) if wanted.config or node.config else None
@@ -226,7 +227,7 @@ def _digest(kind: str, given: NewSession | Fork) -> str | None:
         name: text.clean_any(getattr(given, name)) for name in given.__slots__ if name != "config"
     }
     content["config"] = given.config.model_dump(exclude_unset=True) if given.config else None
-    return log.digest_of(kind, content)
+    return append.digest_of(kind, content)
 
 
 async def _made_before(tx: Transaction, space: str, key: str | None, digest: str | None) -> SessionMeta | None:
@@ -263,8 +264,8 @@ def _at(state: LogState) -> dict[str, Any]:
 def _first_commit(meta: SessionMeta, prompt: str | None) -> Commit | None:
     if prompt is None:
         return None
-    admission = Admission(meta.state, (), log.now())
-    return log.build_commit(meta, [admission.admit(AssistantMessage(content=prompt), "prompt")], admission)
+    admission = Admission(meta.state, (), append.now())
+    return append.build_commit(meta, [admission.admit(AssistantMessage(content=prompt), "prompt")], admission)
 
 
 async def _insert(

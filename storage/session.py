@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from storage.events import Instant, JsonText, Model, Text
-from storage.state import LogState, OpenTurn, Totals
+from storage.log.state import LogState, OpenTurn, Totals
 
 MAX_LABEL = 500
 MAX_SLOT_BYTES = 1024 * 1024

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from storage import errors, log
-from storage.admission import Admission, visible_turns
+from storage import errors
 from storage.database import Commit, Transaction
 from storage.events import InsightDelivered
+from storage.log import append
+from storage.log.admission import Admission, visible_turns
 from storage.session import MAX_SLOT_BYTES, SessionMeta, Slot, SlotName, Slots, present
 
 
@@ -57,7 +58,7 @@ def check_size(content: str, place: str) -> None:
 
 def written(slot: Slot | None, write: SlotWrite, meta: SessionMeta) -> Slot:
     """The slot after a write. Raises Archived, Conflict, BadInput or PayloadTooLarge."""
-    log.check_writable(meta)
+    append.check_writable(meta)
     version = slot.version if slot is not None else 0
     if write.if_version is not None and write.if_version != version:
         raise errors.Conflict(f"ifVersion: the version is {version}, not {write.if_version}", version=version)
@@ -130,7 +131,7 @@ async def put_all(tx: Transaction, space: str, writes: Sequence[SlotWrite]) -> l
 async def clear_insight(tx: Transaction, space: str, id: str, version: int | None) -> Written:
     """Clears the insight, or only the version named. Raises Conflict when another version is there."""
     meta, slots = await load(tx, space, id)
-    log.check_writable(meta)
+    append.check_writable(meta)
     _check_version(slots.insight, version)
     if present(slots.insight) is None:
         return Written(None, meta)
@@ -154,19 +155,21 @@ async def consume_insight(
 ) -> Consumed:
     """Takes the insight and records it as an insight/delivered event. A repeated key gets the same one again."""
     meta, slots = await load(tx, space, id)
-    digest = log.digest_of("consume", [version, turn_id])
-    if key is not None and (repeated := await log.repeat_of(tx, meta, key, digest)) is not None:
+    digest = append.digest_of("consume", [version, turn_id])
+    if key is not None and (repeated := await append.repeat_of(tx, meta, key, digest)) is not None:
         return Consumed(repeated.insight, repeated, meta)
-    log.check_writable(meta)
+    append.check_writable(meta)
     _check_version(slots.insight, version)
     insight = present(slots.insight)
     if insight is None or insight.content is None:
         return Consumed(None, None, meta)
     draft = InsightDelivered(content=insight.content, version=insight.version, turn_id=turn_id)
-    admission = Admission(meta.state, await visible_turns(tx, meta, [draft]), log.now())
+    admission = Admission(meta.state, await visible_turns(tx, meta, [draft]), append.now())
     event = admission.admit(draft, "consumeInsight")
-    commit = log.build_commit(meta, [event], admission, key=key, digest=digest).model_copy(update={"insight": insight})
-    await log.record(tx, meta, commit)
+    commit = append.build_commit(meta, [event], admission, key=key, digest=digest).model_copy(
+        update={"insight": insight}
+    )
+    await append.record(tx, meta, commit)
     await _clear(tx, slots)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
     return Consumed(insight, commit, await tx.change_session(meta, changes, appended=True))

@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from storage.conversation_reading import Conversations
 from storage.database import Database, Transaction
-from storage.feed import Feed
 from storage.forms import Forms
-from storage.message_views import MessageViews
-from storage.run_reading import RunViews
+from storage.live.feed import Feed
+from storage.maintenance import Upkeep
+from storage.readers.conversation import Conversations
+from storage.readers.messages import MessageViews
+from storage.readers.runs import RunViews
+from storage.readers.surfaces import Surfaces
 from storage.scope import Direct, Scope, Within
-from storage.sessions import SessionStorage
-from storage.surfaces import Surfaces
-from storage.tree import SessionTree
-from storage.upkeep import Upkeep
+from storage.session_storage import SessionStorage
+from storage.session_tree import SessionTree
 
 T = TypeVar("T")
 

@@ -7,10 +7,11 @@ import pytest
 
 from server.cli import build
 from server.settings import Settings
+from tests import paths
 
-ROOT = Path(__file__).parent.parent
+ROOT = paths.ROOT
 PACKAGES = ("storage", "schema", "server")
-README = (ROOT / "README.md").read_text()
+README = paths.README.read_text()
 
 
 def imported(path: Path) -> set[str]:
@@ -63,7 +64,7 @@ def test_only_the_composition_root_names_a_store() -> None:
         for path in files(package):
             stores = {name for name in imported(path) if name.startswith(("storage.sqlite", "storage.mongo"))}
             inside = path.is_relative_to(ROOT / "storage/sqlite") or path.is_relative_to(ROOT / "storage/mongo")
-            assert not stores or inside or path == ROOT / "server/opening.py", path
+            assert not stores or inside or path == ROOT / "server/stores.py", path
 
 
 def test_readme_tells_of_every_setting() -> None:

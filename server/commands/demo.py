@@ -27,7 +27,7 @@ def demo(
     settings = settings_of(
         host=host, port=port, database_url=database_url, data_dir=data_dir, workers=1, frontend_dir=frontend_dir
     )
-    from server.exposure import check_exposure
+    from server.auth.exposure import check_exposure
 
     name, guarded = asyncio.run(_prepare(settings))
     listener = listen(settings.host, settings.port)
@@ -42,15 +42,15 @@ def demo(
 
 async def _prepare(settings: Settings) -> tuple[str, bool]:
     """Loads the samples if the space is empty; what the store is called, and whether callers need a credential."""
-    from server.exposure import is_guarded
-    from storage import formats
-    from storage.importing import import_reading
+    from server.auth.exposure import is_guarded
     from storage.session import Selection
+    from storage.transfer.formats import registry
+    from storage.transfer.importing import import_reading
 
     async with opened(settings) as store:
         if await store.sessions.count(SPACE, Selection()) == 0:
             for sample in sorted(set(SAMPLES.glob("*.jsonl")) - {LIVE}):
-                await import_reading(store, SPACE, formats.read(sample.name, sample.read_text("utf-8")))
+                await import_reading(store, SPACE, registry.read(sample.name, sample.read_text("utf-8")))
         return store.database.name, await is_guarded(store.database, settings)
 
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Json, Space, check_space, settings_of
 from server.commands.terminal import opened, print_json
 from server.settings import Settings
-from storage import access_key, keys, text
+from storage import access_key, access_keys, text
 from storage.access_key import AccessKey, AccessRole
-from storage.log import now
+from storage.log.append import now
 
 UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 DURATION = re.compile(r"([1-9][0-9]{0,5})([smhd])\Z")
@@ -53,12 +53,12 @@ def create(
 
 async def _create(
     settings: Settings, space: str, role: AccessRole, name: str | None, expires_in: str | None
-) -> keys.Created:
+) -> access_keys.Created:
     expires_at = None
     if expires_in is not None and (found := DURATION.match(expires_in)):
         expires_at = now() + int(found[1]) * UNIT_MS[found[2]]
     async with opened(settings) as store:
-        return await keys.create(store.database, space, role, name, expires_at)
+        return await access_keys.create(store.database, space, role, name, expires_at)
 
 
 @app.command("list")
@@ -86,7 +86,7 @@ def list_keys(
 
 async def _list(settings: Settings, space: str | None) -> list[AccessKey]:
     async with opened(settings, existing=True) as store:
-        return await keys.list_all(store.database, space)
+        return await access_keys.list_all(store.database, space)
 
 
 @app.command("revoke")
@@ -108,7 +108,7 @@ def revoke(
 
 async def _revoke(settings: Settings, id: str) -> AccessKey:
     async with opened(settings, existing=True) as store:
-        return await keys.revoke(store.database, id)
+        return await access_keys.revoke(store.database, id)
 
 
 def _row(key: AccessKey) -> dict[str, Any]:

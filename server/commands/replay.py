@@ -8,10 +8,11 @@ from pathlib import Path
 
 from server.commands.terminal import opened
 from server.settings import Settings
-from storage import errors, formats
+from storage import errors
 from storage.events import AssistantChunk, Event
 from storage.lifecycle import NewSession
 from storage.store import Store
+from storage.transfer.formats import registry
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 LIVE = SAMPLES / "live.jsonl"
@@ -37,7 +38,7 @@ async def replay(settings: Settings, space: str) -> None:
 
 def _events() -> list[Event]:
     """The turn, without its times: each round happens when it is replayed."""
-    reading = formats.read(LIVE.name, LIVE.read_text("utf-8"))
+    reading = registry.read(LIVE.name, LIVE.read_text("utf-8"))
     return [event.model_copy(update={"timestamp": None}) for event in reading.sessions[0].events]
 
 

@@ -88,7 +88,7 @@ def serve(
 ) -> None:
     """Starts the server and says where its data are and where it listens."""
     settings = settings_of(**locals())  # each argument is a setting
-    from server.exposure import check_exposure
+    from server.auth.exposure import check_exposure
 
     name, guarded = asyncio.run(_look(settings))
     if settings.workers > 1:
@@ -104,7 +104,7 @@ def serve(
 def _check_documents(settings: Settings) -> None:
     """Raises StartupError for trusted documents that are wrong, once and not in each process."""
     if settings.documents is not None or settings.documents_only:
-        from server.documents import build
+        from server.trusted_documents import build
 
         build(settings)
 
@@ -114,7 +114,7 @@ async def _look(settings: Settings) -> tuple[str, bool]:
 
     Raises StartupError before anything else is begun.
     """
-    from server.exposure import is_guarded
+    from server.auth.exposure import is_guarded
 
     async with opened(settings) as store:
         return store.database.name, await is_guarded(store.database, settings)
@@ -160,8 +160,8 @@ def announce(name: str, listener: socket.socket, host: str) -> None:
 def _config(app: "Starlette | str", settings: Settings, **given: Any) -> "uvicorn.Config":
     import uvicorn
 
-    from server.connections import HttpConnection, SocketConnection
-    from server.http import MAX_BODY
+    from server.transport.connections import HttpConnection, SocketConnection
+    from server.transport.http import MAX_BODY
 
     return uvicorn.Config(
         app,
@@ -188,8 +188,8 @@ def run(
     """
     import uvicorn
 
-    from server import logs
     from server.app import create_app
+    from server.telemetry import logs
 
     logs.configure(settings.log_level, settings.log_format)
     config = _config(create_app(settings), settings)
@@ -226,8 +226,8 @@ def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[]
     from uvicorn.config import STARTUP_FAILURE
     from uvicorn.supervisors import Multiprocess
 
-    from server import logs
-    from server.metrics import FOLDER
+    from server.telemetry import logs
+    from server.telemetry.metrics import FOLDER
 
     for name, value in settings.model_dump(mode="json").items():
         variable = f"SAPWOOD_{name.upper()}"
@@ -248,8 +248,8 @@ def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[]
 
 def app_of_worker() -> "Starlette":
     """The application of one of several processes, whose settings come by the environment."""
-    from server import logs
     from server.app import create_app
+    from server.telemetry import logs
 
     settings = Settings()
     logs.configure(settings.log_level, settings.log_format)

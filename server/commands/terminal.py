@@ -41,7 +41,7 @@ def progress(what: str, total: int | None, *, of_bytes: bool = False) -> Iterato
 @contextlib.asynccontextmanager
 async def opened(settings: Settings, *, existing: bool = False) -> AsyncIterator[Store]:
     """The store that the settings name, for the length of a command. With `existing` it must be there already."""
-    from server.opening import check_existing, open_store
+    from server.stores import check_existing, open_store
 
     if existing:
         check_existing(settings)

@@ -13,7 +13,7 @@ from storage.database import Commit, Head, Holders
 from storage.events import Instant
 from storage.mongo import codec, pages
 from storage.mongo.codec import Document, date, key
-from storage.run_selection import RunSelection
+from storage.run_filter import RunSelection
 from storage.session import Selection, SessionMeta, SessionOrder, Slots
 from storage.topology import NodeDocument
 from storage.views.run_rows import RunRow

@@ -11,7 +11,7 @@ from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.database import Commit, Head, Holders
 from storage.events import WIRE_TYPES, Instant
-from storage.run_selection import RunSelection
+from storage.run_filter import RunSelection
 from storage.session import Selection, SessionMeta, SessionOrder, Slots
 from storage.sqlite import run_page
 from storage.topology import NodeDocument

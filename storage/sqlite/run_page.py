@@ -6,7 +6,7 @@ Texts are compared with parameters, as ids and names may hold anything.
 from typing import Any
 
 from storage.events import Instant
-from storage.run_selection import RunSelection
+from storage.run_filter import RunSelection
 
 NAMED = "(:space, '{kind}', :{kind}, runs.started_at, runs.place)"
 HAS_NAME = f"EXISTS (SELECT 1 FROM run_names WHERE (space, kind, name, started_at, place) = {NAMED})"

@@ -22,8 +22,8 @@ from storage.events import (
     TurnEnd,
     TurnStart,
 )
+from storage.log.state import LARGEST_FLOAT
 from storage.session import SessionMeta
-from storage.state import LARGEST_FLOAT
 from storage.views.run_values import duration, given, time_of
 from storage.views.runs import first_text
 

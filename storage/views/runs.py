@@ -25,7 +25,7 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.state import LARGEST_FLOAT
+from storage.log.state import LARGEST_FLOAT
 from storage.views.run_tools import ToolInvocation, Unanswered, answered, called
 from storage.views.run_values import duration, given, model_input, time_of
 

@@ -7,7 +7,7 @@ import time
 from graphql import GraphQLError, get_introspection_query
 
 from schema.build import build_schema
-from tests.schema.bombs import INVALID, TOO_COMPLEX
+from tests.schema.engine.bombs import INVALID, TOO_COMPLEX
 
 ROUNDS = 5
 

@@ -14,20 +14,20 @@ from typing import Any
 
 import orjson
 
-from server.commands.import_inputs import inputs
-from server.commands.import_report import Report
-from server.commands.import_run import import_all
-from server.commands.importing import ease_collection
-from storage.importing import Target
-from storage.parsing.memory import give_memory_back
-from storage.parsing.parser import Parser
+from server.commands.imports.command import ease_collection
+from server.commands.imports.inputs import inputs
+from server.commands.imports.report import Report
+from server.commands.imports.run import import_all
 from storage.sqlite import schema
 from storage.sqlite.connection import connect
 from storage.sqlite.database import FILE, open_file
 from storage.store import Store
+from storage.transfer.importing import Target
+from storage.transfer.parsing.memory import give_memory_back
+from storage.transfer.parsing.parser import Parser
 from tests.bench.places import Place
 from tests.bench.table import Row, in_turn, note, tell
-from tests.formats.logs import DATA
+from tests.storage.transfer.formats.logs import DATA
 
 LOGS = {
     "claude-code/session-624a4a58.jsonl": b"624a4a58",

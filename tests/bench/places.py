@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from server.opening import open_store
 from server.settings import Settings
+from server.stores import open_store
 from storage.store import Store
 
 

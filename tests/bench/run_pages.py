@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from storage.events import Event, RunStatus, StepStart, ToolCall, TurnEnd, TurnStart
 from storage.lifecycle import NewSession
-from storage.run_selection import RunSelection
+from storage.run_filter import RunSelection
 from storage.store import Store
 from tests.bench.places import Place
 from tests.bench.table import Row, in_turn, note, tell

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from storage.events import AssistantChunk, AssistantMessage, Event, UserMessage
 from storage.lifecycle import NewSession
+from storage.readers.surfaces import Surfaces
 from storage.session import SessionMeta
 from storage.store import Store
-from storage.surfaces import Surfaces
 from tests.bench.places import Place
 from tests.bench.table import Row, in_turn, note, tell
 

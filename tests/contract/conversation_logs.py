@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from storage import errors, lifecycle, log, reading
+from storage import errors, lifecycle
 from storage.database import Queries, Transaction
 from storage.events import (
     AssistantChunk,
@@ -26,6 +26,7 @@ from storage.events import (
     UserMessage,
 )
 from storage.lifecycle import Fork, NewSession
+from storage.log import append, reading
 from storage.session import SessionMeta
 from storage.views.conversation import conversation
 from storage.views.conversation_entry import Entry
@@ -71,7 +72,7 @@ async def write(tx: Transaction, space: str, plan: Sequence[Part]) -> SessionMet
             drafts += _drafts(kind, meta, meta.head + len(drafts), part)
         # What would be refused is left out.
         with contextlib.suppress(errors.BadInput, errors.TurnEnded):
-            meta = (await log.append(tx, space, meta.id, drafts)).session
+            meta = (await append.append(tx, space, meta.id, drafts)).session
         if part.forks:
             meta = await lifecycle.fork(tx, space, Fork(meta.id, at_seq=meta.head - meta.head * part.low // 4_000))
     return meta

@@ -4,8 +4,7 @@ from storage.events import Event
 from storage.store import Store
 from storage.views.run_rows import RunRow, rebuild
 from storage.views.runs import runs
-
-from .shorthand import SPACE
+from tests.contract.shorthand import SPACE
 
 
 async def rows_of(store: Store, id: str, space: str = SPACE) -> dict[str, RunRow]:

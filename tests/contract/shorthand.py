@@ -21,12 +21,12 @@ from storage.events import (
     UserMessage,
 )
 from storage.lifecycle import Fork, NewSession
-from storage.log import Appended
+from storage.log.append import Appended
 from storage.session import Digest, Selection, SessionMeta, SessionOrder, SlotName, Slots
+from storage.session_tree import Forest
 from storage.slots import InsightMode, SlotWrite, Written
 from storage.store import Store
 from storage.topology import TopologyNode
-from storage.tree import Forest
 from storage.views.surface import Surface
 
 T = TypeVar("T")

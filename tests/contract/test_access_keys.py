@@ -4,23 +4,22 @@ import asyncio
 
 import pytest
 
-from storage import access_key, errors, keys
+from storage import access_key, access_keys, errors
 from storage.access_key import AccessKey, AccessRole
-from storage.log import now
+from storage.log.append import now
 from storage.store import Store
-
-from .conftest import Stored
-from .shorthand import SPACE
+from tests.contract.conftest import Stored
+from tests.contract.shorthand import SPACE
 
 HOUR = 60 * 60 * 1_000
 
 
 async def found(store: Store, id: str) -> AccessKey:
-    return (await keys.find(store.database, [id]))[id]
+    return (await access_keys.find(store.database, [id]))[id]
 
 
 async def test_a_key_is_found_by_its_id_and_opened_by_its_secret_alone(store: Store) -> None:
-    made = await keys.create(store.database, SPACE, AccessRole.AGENT, "a runtime", now() + HOUR)
+    made = await access_keys.create(store.database, SPACE, AccessRole.AGENT, "a runtime", now() + HOUR)
     parts = access_key.split(made.text)
     assert parts is not None
     id, secret = parts
@@ -33,40 +32,42 @@ async def test_a_key_is_found_by_its_id_and_opened_by_its_secret_alone(store: St
 
 
 async def test_the_secret_is_not_stored(store: Store, stored: Stored) -> None:
-    made = await keys.create(store.database, SPACE, AccessRole.ADMIN)
+    made = await access_keys.create(store.database, SPACE, AccessRole.ADMIN)
     parts = access_key.split(made.text)
     assert parts is not None
     assert await stored.mentioned(parts[1], made.text, made.key.hash) == {made.key.hash}
 
 
 async def test_no_two_keys_are_alike(store: Store) -> None:
-    made = await asyncio.gather(*(keys.create(store.database, SPACE, AccessRole.VIEWER, "same") for _ in range(20)))
+    made = await asyncio.gather(
+        *(access_keys.create(store.database, SPACE, AccessRole.VIEWER, "same") for _ in range(20))
+    )
     assert len({one.text for one in made}) == len({one.key.id for one in made}) == 20
-    assert {key.id for key in await keys.list_all(store.database, SPACE)} == {one.key.id for one in made}
+    assert {key.id for key in await access_keys.list_all(store.database, SPACE)} == {one.key.id for one in made}
 
 
 async def test_a_revoked_key_stays_and_stays_revoked(open_store) -> None:
     first, second = await open_store(), await open_store()
-    made = await keys.create(first.database, SPACE, AccessRole.ADMIN)
+    made = await access_keys.create(first.database, SPACE, AccessRole.ADMIN)
     assert made.key.holds_at(now())
-    revoked = await keys.revoke(second.database, made.key.id)
+    revoked = await access_keys.revoke(second.database, made.key.id)
     assert await found(first, made.key.id) == revoked
     assert not revoked.holds_at(now())
-    assert await keys.revoke(first.database, made.key.id) == revoked
-    assert await keys.exist(first.database)
+    assert await access_keys.revoke(first.database, made.key.id) == revoked
+    assert await access_keys.exist(first.database)
 
 
 @pytest.mark.parametrize("id", ["0" * 16, "", "ü", "a/b", "$where", "\0"])
 async def test_an_unknown_key_is_told(store: Store, id: str) -> None:
-    await keys.create(store.database, SPACE, AccessRole.ADMIN)
+    await access_keys.create(store.database, SPACE, AccessRole.ADMIN)
     with pytest.raises(errors.NotFound, match="id: no key"):
-        await keys.revoke(store.database, id)
-    assert await keys.find(store.database, [id]) == {}
+        await access_keys.revoke(store.database, id)
+    assert await access_keys.find(store.database, [id]) == {}
 
 
 async def test_a_key_expires_at_its_instant(store: Store) -> None:
     end = now() + HOUR
-    key = (await keys.create(store.database, SPACE, AccessRole.ADMIN, None, end)).key
+    key = (await access_keys.create(store.database, SPACE, AccessRole.ADMIN, None, end)).key
     assert key.holds_at(end - 1)
     assert not key.holds_at(end)
     assert (await found(store, key.id)).expires_at == end
@@ -74,26 +75,26 @@ async def test_a_key_expires_at_its_instant(store: Store) -> None:
 
 async def test_the_last_use_only_goes_forward_and_leaves_a_revocation_alone(open_store) -> None:
     first, second = await open_store(), await open_store()
-    one, other = [(await keys.create(first.database, SPACE, AccessRole.ADMIN)).key.id for _ in range(2)]
-    await keys.note_uses(first.database, {one: 2_000, other: 1_000, "0" * 16: 5_000})
+    one, other = [(await access_keys.create(first.database, SPACE, AccessRole.ADMIN)).key.id for _ in range(2)]
+    await access_keys.note_uses(first.database, {one: 2_000, other: 1_000, "0" * 16: 5_000})
     await asyncio.gather(
-        keys.revoke(first.database, one),
-        keys.note_uses(second.database, {one: 1_000}),
-        keys.note_uses(first.database, {other: 3_000}),
+        access_keys.revoke(first.database, one),
+        access_keys.note_uses(second.database, {one: 1_000}),
+        access_keys.note_uses(first.database, {other: 3_000}),
     )
     key = await found(second, one)
     assert (key.last_used_at, key.revoked_at is None) == (2_000, False)
     assert (await found(second, other)).last_used_at == 3_000
-    assert set(await keys.find(first.database, [one, other, "0" * 16])) == {one, other}
+    assert set(await access_keys.find(first.database, [one, other, "0" * 16])) == {one, other}
 
 
 async def test_keys_are_listed_by_space_in_order(store: Store) -> None:
-    assert not await keys.exist(store.database)
-    assert await keys.list_all(store.database) == []
-    made = [(await keys.create(store.database, space, AccessRole.VIEWER)).key for space in ("a", "b", "a")]
-    assert await keys.list_all(store.database) == sorted(made, key=lambda key: (key.created_at, key.id))
-    assert {key.id for key in await keys.list_all(store.database, "a")} == {made[0].id, made[2].id}
-    assert await keys.list_all(store.database, "c") == []
+    assert not await access_keys.exist(store.database)
+    assert await access_keys.list_all(store.database) == []
+    made = [(await access_keys.create(store.database, space, AccessRole.VIEWER)).key for space in ("a", "b", "a")]
+    assert await access_keys.list_all(store.database) == sorted(made, key=lambda key: (key.created_at, key.id))
+    assert {key.id for key in await access_keys.list_all(store.database, "a")} == {made[0].id, made[2].id}
+    assert await access_keys.list_all(store.database, "c") == []
 
 
 async def test_bad_input_makes_no_key(store: Store) -> None:
@@ -104,8 +105,8 @@ async def test_bad_input_makes_no_key(store: Store) -> None:
         (SPACE, None, now() - 1, "expiresAt"),
     ):
         with pytest.raises(errors.BadInput, match=place):
-            await keys.create(store.database, space, AccessRole.ADMIN, name, expires_at)
-    assert not await keys.exist(store.database)
+            await access_keys.create(store.database, space, AccessRole.ADMIN, name, expires_at)
+    assert not await access_keys.exist(store.database)
 
 
 def test_each_role_includes_those_before_it() -> None:

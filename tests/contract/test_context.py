@@ -9,10 +9,9 @@ from storage.session import SessionConfig, SlotName
 from storage.store import Store
 from storage.views.context import PromptContext
 from storage.views.message import Message, Role
-from tests.views.surface_logs import assistant, call, chunk, hide, result, short, system, user
-from tests.views.validity import problems
-
-from .shorthand import SPACE, append, create, fork, put, put_insight, session, slots
+from tests.contract.shorthand import SPACE, append, create, fork, put, put_insight, session, slots
+from tests.storage.views.surface_logs import assistant, call, chunk, hide, result, short, system, user
+from tests.storage.views.validity import problems
 
 TURN, TURN_END = TurnStart(turn_id="t"), TurnEnd(turn_id="t")
 OUTSIDE = "seen from outside"

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage import errors
-from storage.conversation_reading import ConversationPage, last_shown, read_conversation
 from storage.database import Queries
 from storage.events import (
     AssistantChunk,
@@ -20,12 +19,12 @@ from storage.events import (
     ToolCall,
     ToolResult,
 )
+from storage.readers.conversation import ConversationPage, last_shown, read_conversation
 from storage.session import SessionMeta
 from storage.store import Store, Unit
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry, ToolEntry
-
-from .conversation_logs import Part, plans, whole, write
-from .shorthand import SPACE, append, create, fork, session, texts, user
+from tests.contract.conversation_logs import Part, plans, whole, write
+from tests.contract.shorthand import SPACE, append, create, fork, session, texts, user
 
 
 async def forwards(queries: Queries, meta: SessionMeta, count: int) -> list[Entry]:

@@ -7,14 +7,13 @@ import pytest
 from storage import errors, lifecycle
 from storage.events import StepStart, TurnStart
 from storage.lifecycle import NewSession
-from storage.log import Appended
+from storage.log.append import Appended
 from storage.scope import collect
 from storage.session import SessionMeta
 from storage.store import Store, Unit
 from storage.topology import MAX_CASCADE
-
-from .conftest import Stored
-from .shorthand import (
+from tests.contract.conftest import Stored
+from tests.contract.shorthand import (
     SPACE,
     append,
     contents,
@@ -30,7 +29,7 @@ from .shorthand import (
     user,
     whole_log,
 )
-from .test_slots import MEMORY
+from tests.contract.test_slots import MEMORY
 
 
 async def commits_of(store: Store, log: str) -> list[tuple[int, int]]:

@@ -6,11 +6,10 @@ import pytest
 
 from storage import errors
 from storage.session import Selection, SessionStatus, SlotName
-from storage.sessions import MAX_DIGEST_BYTES, MAX_DIGESTS, DigestPage
+from storage.session_storage import MAX_DIGEST_BYTES, MAX_DIGESTS, DigestPage
 from storage.slots import SlotWrite
 from storage.store import Store
-
-from .shorthand import SPACE, append, create, digests, put, put_insight, session, slots, texts, user
+from tests.contract.shorthand import SPACE, append, create, digests, put, put_insight, session, slots, texts, user
 
 SYSTEM_PROMPT, _, MEMORY = SlotName
 MEBIBYTE = 1024 * 1024

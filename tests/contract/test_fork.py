@@ -7,12 +7,11 @@ import pytest
 
 from storage import errors
 from storage.events import AssistantMessage, Event, StepStart, ToolResult, TurnEnd, TurnStart
-from storage.reading import state_at
+from storage.log.reading import state_at
+from storage.log.state import Fold, LogState
 from storage.session import MAX_SEGMENTS, Selection, SessionConfig, SessionMeta, SessionStatus, SlotName
-from storage.state import Fold, LogState
 from storage.store import Store
-
-from .shorthand import (
+from tests.contract.shorthand import (
     SPACE,
     append,
     append_in_parts,

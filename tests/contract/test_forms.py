@@ -7,8 +7,7 @@ import pytest
 from storage import errors
 from storage.store import Store
 from tests.conftest import OpenStore
-
-from .shorthand import SPACE
+from tests.contract.shorthand import SPACE
 
 MIB = 1024 * 1024
 ODD = ["\x00", "\x00\x00", "a/b", "../a", "$set", "a.b", " ", "%", "ü", "🌳", "\u2028", "x" * 256, "🌳" * 256]

@@ -5,8 +5,7 @@ import asyncio
 import orjson
 import pytest
 
-from storage import errors, events, log
-from storage.commits import recorded
+from storage import errors, events
 from storage.database import MAX_COMMIT_BYTES
 from storage.events import (
     AssistantMessage,
@@ -26,13 +25,14 @@ from storage.events import (
     TurnStart,
 )
 from storage.lifecycle import NewSession
-from storage.log import Appended
+from storage.log import append as log
+from storage.log.append import Appended
+from storage.log.commit import recorded
+from storage.log.state import LARGEST_FLOAT
 from storage.session import SessionStatus
-from storage.sessions import Append
-from storage.state import LARGEST_FLOAT
+from storage.session_storage import Append
 from storage.store import Store, Unit
-
-from .shorthand import (
+from tests.contract.shorthand import (
     SPACE,
     append,
     contents,

@@ -9,11 +9,10 @@ import pymongo
 import pytest
 
 from storage import errors
-from storage.log import Appended
+from storage.log.append import Appended
 from storage.sqlite.database import FILE
 from storage.store import Store
-
-from .shorthand import (
+from tests.contract.shorthand import (
     IN_TIME,
     append,
     conversation,
@@ -27,7 +26,7 @@ from .shorthand import (
     user,
     whole_log,
 )
-from .test_slots import MEMORY
+from tests.contract.test_slots import MEMORY
 
 
 async def test_everything_is_there_when_the_store_is_opened_again(open_store) -> None:

@@ -9,8 +9,7 @@ from storage import errors
 from storage.lifecycle import NewSession
 from storage.session import Selection, SessionOrder, SessionStatus
 from storage.store import Store, Unit
-
-from .shorthand import SPACE, append, create, ids, session, user
+from tests.contract.shorthand import SPACE, append, create, ids, session, user
 
 CREATED_ASC, CREATED_DESC, UPDATED_DESC = SessionOrder
 

@@ -7,13 +7,12 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from storage import errors
-from storage.buffer import MAX_BYTES
 from storage.events import CustomEvent
+from storage.log.buffer import MAX_BYTES
 from storage.session import SlotName
 from storage.store import Store
-
-from .feeds import all_events, all_slots, session_events, whole_forest
-from .shorthand import (
+from tests.contract.live import all_events, all_slots, session_events, whole_forest
+from tests.contract.shorthand import (
     SPACE,
     append,
     contents,

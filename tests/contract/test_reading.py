@@ -6,11 +6,21 @@ import pytest
 
 from storage import errors
 from storage.events import CustomEvent, Event, ToolCall
-from storage.reading import EventPage
+from storage.log.reading import EventPage
 from storage.session import SessionMeta
 from storage.store import Store
-
-from .shorthand import append, append_in_parts, contents, conversation, create, fork, seqs, session, texts, user
+from tests.contract.shorthand import (
+    append,
+    append_in_parts,
+    contents,
+    conversation,
+    create,
+    fork,
+    seqs,
+    session,
+    texts,
+    user,
+)
 
 MEBIBYTE = 1024 * 1024
 

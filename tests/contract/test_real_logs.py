@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 
 from storage.events import ToolResult
-from storage.exporting import ExportFormat
-from storage.formats import Reading
-from storage.importing import import_reading
 from storage.store import Store
-from storage.transfer import export_document, import_document
+from storage.transfer.document import export_document, import_document
+from storage.transfer.export import ExportFormat
+from storage.transfer.formats.registry import Reading
+from storage.transfer.importing import import_reading
 from storage.views.records import records
 from storage.views.surface_node import UNKNOWN_OUTCOME
-from tests.formats.logs import DATA, DEEPSEEK, TAU_BENCH, read_log
-from tests.views.real_logs import cuts
-from tests.views.surface_logs import seqs, shown
-from tests.views.validity import check
-
-from .shorthand import SPACE, surface, whole_log
+from tests.contract.shorthand import SPACE, surface, whole_log
+from tests.storage.transfer.formats.logs import DATA, DEEPSEEK, TAU_BENCH, read_log
+from tests.storage.views.real_logs import cuts
+from tests.storage.views.surface_logs import seqs, shown
+from tests.storage.views.validity import check
 
 PI_MONO = "pi-mono/before-compaction.orphan-calls.jsonl"
 ORPHANS = (

@@ -16,16 +16,15 @@ from storage.events import (
     TurnEnd,
     TurnStart,
 )
+from storage.maintenance import INTERRUPTED, Kept
 from storage.store import Store
-from storage.upkeep import INTERRUPTED, Kept
 from storage.views.run_tools import Unanswered
 from storage.views.surface import Surface
-from tests.formats.logs import DEEPSEEK, TAU_BENCH
-from tests.views.real_logs import cuts, logs
-from tests.views.surface_logs import call, chunk, result, shown, user
-from tests.views.validity import check
-
-from .shorthand import SPACE, append, create, fork, session, surface, texts, whole_log
+from tests.contract.shorthand import SPACE, append, create, fork, session, surface, texts, whole_log
+from tests.storage.transfer.formats.logs import DEEPSEEK, TAU_BENCH
+from tests.storage.views.real_logs import cuts, logs
+from tests.storage.views.surface_logs import call, chunk, result, shown, user
+from tests.storage.views.validity import check
 
 TURN, OTHER = TurnStart(turn_id="t"), TurnStart(turn_id="u")
 

@@ -6,14 +6,13 @@ import pytest
 
 from storage import errors
 from storage.events import Event
-from storage.log import Appended
-from storage.sessions import Append
+from storage.log.append import Appended
+from storage.session_storage import Append
 from storage.store import Store
 from tests.conftest import OpenStore
-from tests.views.surface_logs import assistant, call, chunk, hide, result, seqs, shown, system, user
-from tests.views.validity import check
-
-from .shorthand import SPACE, append, create, fork, refused, session, surface, texts, whole_log
+from tests.contract.shorthand import SPACE, append, create, fork, refused, session, surface, texts, whole_log
+from tests.storage.views.surface_logs import assistant, call, chunk, hide, result, seqs, shown, system, user
+from tests.storage.views.validity import check
 
 GROUP = (user("go"), call("x"), call("y"), result("x", "one"), result("y", "two"), assistant("done"))
 """Nodes: 0 the user's, 1 the group, 3 and 4 its results, 5 the answer."""

@@ -9,12 +9,11 @@ import pytest
 from storage import errors
 from storage.events import RunFeedback, RunStatus, StepStart, TurnEnd, TurnStart
 from storage.lifecycle import Fork, NewSession
-from storage.run_selection import RunSelection
+from storage.run_filter import RunSelection
 from storage.store import Store
 from storage.views.run_rows import MAX_TEXT, RunRow
-from tests.views.test_runs import call
-
-from .shorthand import SPACE, append, create, fork
+from tests.contract.shorthand import SPACE, append, create, fork
+from tests.storage.views.test_runs import call
 
 SESSIONS = ("a", "b", "c")
 LONG = "y" * (MAX_TEXT + 5)

@@ -4,16 +4,17 @@ from functools import partial
 
 import pytest
 
-from storage import errors, run_keeping, run_reading
+from storage import errors
 from storage.events import AssistantChunk, Event, RunFeedback, RunStatus, StepEnd, StepStart, TurnEnd, TurnStart
+from storage.log import run_rows
+from storage.readers import runs
 from storage.session import SlotName
 from storage.store import Store
 from storage.views.run_rows import MAX_TEXT
+from tests.contract.runs import assert_told, rows_of
+from tests.contract.shorthand import append, conversation, create, fork, put, session, texts, user
 from tests.counting import counted
-from tests.views.test_runs import call, result
-
-from .runs import assert_told, rows_of
-from .shorthand import append, conversation, create, fork, put, session, texts, user
+from tests.storage.views.test_runs import call, result
 
 TURN, END = TurnStart(turn_id="t", agent_flow="CHAT"), TurnEnd(turn_id="t", status=RunStatus.FAILED, error="why")
 STEP = StepStart(step_id="s", agent_name="planner")
@@ -24,8 +25,8 @@ LONG = "x" * (MAX_TEXT + 1)
 @pytest.fixture(autouse=True)
 def reading_event_by_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that where reading stops matters in short logs."""
-    monkeypatch.setattr(run_keeping, "PAGE", 1)
-    monkeypatch.setattr(run_reading, "EVENTS_AT_ONCE", 1)
+    monkeypatch.setattr(run_rows, "PAGE", 1)
+    monkeypatch.setattr(runs, "EVENTS_AT_ONCE", 1)
 
 
 async def test_rows_follow_each_append(store: Store) -> None:
@@ -157,9 +158,7 @@ async def test_how_a_torn_turn_stood_costs_the_same_however_much_was_inherited_o
         await fork(store, f"{more}", id=f"{more}-fork")
         meta = await session(store, f"{more}-fork")
         async with counted(store) as count:
-            rows = await store.database.read(
-                partial(run_keeping.inherited_rows, meta=meta, turns={"t"}, open_turns={"t"})
-            )
+            rows = await store.database.read(partial(run_rows.inherited_rows, meta=meta, turns={"t"}, open_turns={"t"}))
         assert rows["t"].query == "query"
         counts.append(count.queries)
     assert counts[0] == counts[1] > 0

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage import errors, run_keeping, run_reading
+from storage import errors
 from storage.events import AssistantChunk, Event, RunFeedback, RunStatus, StepStart, TurnEnd, TurnStart, UserMessage
 from storage.lifecycle import Fork, NewSession
+from storage.log import run_rows
+from storage.readers import runs
 from storage.session import SessionMeta
 from storage.store import Store
-from tests.views.test_runs import call, result
-from tests.views.test_runs_folding import CALLS, DRAFTS, JSON, TEXT
-
-from .runs import assert_told
+from tests.contract.runs import assert_told
+from tests.storage.views.test_runs import call, result
+from tests.storage.views.test_runs_folding import CALLS, DRAFTS, JSON, TEXT
 
 CHOICES = st.integers(0, 1_000)
 COMMANDS = st.sampled_from(["append"] * 6 + ["fork", "fork", "fork", "delete"])
@@ -97,8 +98,8 @@ def test_rows_and_runs_are_what_a_fold_of_the_log_gives(
     opening: Callable[[], Awaitable[Store]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Read event by event, so that where reading stops matters in logs as short as these.
-    monkeypatch.setattr(run_keeping, "PAGE", 1)
-    monkeypatch.setattr(run_reading, "EVENTS_AT_ONCE", 1)
+    monkeypatch.setattr(run_rows, "PAGE", 1)
+    monkeypatch.setattr(runs, "EVENTS_AT_ONCE", 1)
     with asyncio.Runner() as runner:
         store = runner.run(opening())
         spaces = (f"space-{number}" for number in itertools.count())

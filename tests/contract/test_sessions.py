@@ -10,9 +10,8 @@ from storage import errors
 from storage.lifecycle import NewSession
 from storage.session import Selection, SessionConfig, SessionMeta, SessionStatus
 from storage.store import Store
-
-from .shorthand import SPACE, append, create, fork, ids, node, put, session, slots, user
-from .test_slots import MEMORY
+from tests.contract.shorthand import SPACE, append, create, fork, ids, node, put, session, slots, user
+from tests.contract.test_slots import MEMORY
 
 
 async def test_a_new_session_is_empty_and_active(store: Store) -> None:

@@ -9,8 +9,7 @@ from storage.events import InsightDelivered, TurnEnd, TurnStart
 from storage.session import SessionConfig, SessionStatus, SlotName
 from storage.slots import Consumed, InsightMode, SlotWrite, Written
 from storage.store import Store
-
-from .shorthand import SPACE, append, create, put, put_insight, session, slots, texts, user, whole_log
+from tests.contract.shorthand import SPACE, append, create, put, put_insight, session, slots, texts, user, whole_log
 
 SYSTEM_PROMPT, INSIGHT, MEMORY = SlotName
 MEBIBYTE = 1024 * 1024

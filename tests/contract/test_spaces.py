@@ -6,8 +6,7 @@ from storage import errors
 from storage.lifecycle import NewSession
 from storage.session import Selection, SessionConfig
 from storage.store import Store
-
-from .shorthand import append, create, ids, texts, user
+from tests.contract.shorthand import append, create, ids, texts, user
 
 
 async def test_two_spaces_use_the_same_ids_without_learning_of_each_other(store: Store) -> None:

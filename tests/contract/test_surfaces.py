@@ -10,20 +10,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage import errors, surfaces
+from storage import errors
 from storage.events import AssistantChunk, ChunkKind, Event
 from storage.lifecycle import Fork, NewSession
+from storage.readers import surfaces
+from storage.readers.surfaces import Surfaces
 from storage.scope import Direct
 from storage.store import Store, Unit
-from storage.surfaces import Surfaces
 from storage.views.surface import Surface
 from tests.conftest import OpenStore
+from tests.contract.shorthand import SPACE, append, conversation, create, fork, session, surface, texts, whole_log
 from tests.counting import counted
-from tests.views.admitted_logs import ADMITTED
-from tests.views.surface_logs import assistant, call, chunk, result, seqs, shown, user
-from tests.views.validity import check
-
-from .shorthand import SPACE, append, conversation, create, fork, session, surface, texts, whole_log
+from tests.storage.views.admitted_logs import ADMITTED
+from tests.storage.views.surface_logs import assistant, call, chunk, result, seqs, shown, user
+from tests.storage.views.validity import check
 
 SMALL = 12_000
 """Bytes of memory in which a handful of events is kept."""

@@ -10,8 +10,7 @@ from storage.lifecycle import Fork, NewSession
 from storage.session import Selection, SessionConfig, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store, Unit
-
-from .shorthand import (
+from tests.contract.shorthand import (
     SPACE,
     append,
     contents,

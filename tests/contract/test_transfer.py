@@ -23,17 +23,29 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.exporting import ExportFormat
-from storage.importing import Imported
 from storage.session import SessionConfig, SessionStatus, SlotName
 from storage.store import Store
-from storage.transfer import export_document, import_document
+from storage.transfer.document import export_document, import_document
+from storage.transfer.export import ExportFormat
+from storage.transfer.importing import Imported
 from tests.conftest import OpenStore
-from tests.views.admitted_logs import ADMITTED
-from tests.views.surface_logs import assistant, call, chunk, hide, result, shown, system, user
-from tests.views.validity import check, problems
-
-from .shorthand import SPACE, append, create, forest, fork, node, put, put_insight, session, slots, surface, whole_log
+from tests.contract.shorthand import (
+    SPACE,
+    append,
+    create,
+    forest,
+    fork,
+    node,
+    put,
+    put_insight,
+    session,
+    slots,
+    surface,
+    whole_log,
+)
+from tests.storage.views.admitted_logs import ADMITTED
+from tests.storage.views.surface_logs import assistant, call, chunk, hide, result, shown, system, user
+from tests.storage.views.validity import check, problems
 
 YAML, JSONL, OPENAI = ExportFormat.YAML, ExportFormat.JSONL, ExportFormat.OPENAI
 SPEAKERS = {"User": UserMessage, "Assistant": AssistantMessage, "System": SystemMessage}

@@ -8,11 +8,10 @@ from storage import errors
 from storage.events import TurnEnd, TurnStart
 from storage.lifecycle import NewSession
 from storage.session import Selection, SessionConfig, SessionStatus
+from storage.session_tree import Forest
 from storage.store import Store, Unit
 from storage.topology import MAX_DEPTH
-from storage.tree import Forest
-
-from .shorthand import SPACE, append, create, forest, fork, ids, node, session, user
+from tests.contract.shorthand import SPACE, append, create, forest, fork, ids, node, session, user
 
 ACTIVE, ARCHIVED = SessionStatus
 

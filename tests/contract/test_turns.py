@@ -13,10 +13,9 @@ from storage.events import (
     TurnEnd,
     TurnStart,
 )
-from storage.state import OpenTurn
+from storage.log.state import OpenTurn
 from storage.store import Store
-
-from .shorthand import (
+from tests.contract.shorthand import (
     append,
     create,
     refused,

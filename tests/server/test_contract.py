@@ -18,8 +18,9 @@ from graphql import (
 )
 
 from schema import build
+from tests import paths
 
-CONTRACT = Path(__file__).parent.parent / "schema" / "contract.graphql"
+CONTRACT = paths.CONTRACT_SDL
 COMMITTED = Path(build.__file__).with_name("schema.graphql")
 
 

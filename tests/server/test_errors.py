@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from server import documents
-from server.caller import Caller
-from server.metrics import Metrics
-from server.observing import Observer
-from server.operations import Operations, Refused, Request
+from server import trusted_documents
+from server.auth.caller import Caller
 from server.settings import Settings
+from server.telemetry.metrics import Metrics
+from server.telemetry.observer import Observer
+from server.transport.operations import Operations, Refused, Request
 from storage.access_key import AccessRole
 from storage.sqlite.database import FILE
 from storage.store import Store
@@ -36,7 +36,7 @@ async def test_a_clients_mistake_is_one_line_at_info(
     store: Store, caplog: pytest.LogCaptureFixture, query: str, code: str
 ) -> None:
     caplog.set_level(logging.INFO, "sapwood")
-    schema, trusted = documents.build(Settings())
+    schema, trusted = trusted_documents.build(Settings())
     operations = Operations(schema, store, 30, trusted, Observer(Metrics(), None))
     caller = Caller("default", AccessRole.ADMIN, open=True)
     try:

@@ -19,11 +19,12 @@ from graphql import (
     visit,
 )
 
-from server import documents
+from server import trusted_documents
 from server.app import create_app
 from server.settings import Settings
+from tests import paths
 
-OPERATIONS = Path(__file__).parents[2] / "frontend-example" / "src"
+OPERATIONS = paths.ROOT / "frontend-example" / "src"
 
 
 def client(tmp_path: Path, page: Path) -> httpx.AsyncClient:
@@ -100,7 +101,7 @@ class _WithTypeNames(Visitor):
 
 async def test_each_operation_of_the_page_is_a_trusted_document(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data", documents=OPERATIONS, documents_only=True)
-    schema, trusted = documents.build(settings)
+    schema, trusted = trusted_documents.build(settings)
     found = {path: parse(path.read_text()) for path in OPERATIONS.rglob("*.graphql")}
     names = set()
     for path, document in found.items():

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from server.settings import Settings
 from storage.sqlite.database import FILE
 from tests.server.client import IN_TIME, begin
-from tests.server.commands import SECONDS, ask, end, run, running, url, where
+from tests.server.commands.runner import SECONDS, ask, end, run, running, url, where
 
 
 def test_every_setting_is_a_flag_and_a_variable() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from tests.server.client import Client
 from tests.server.operations import append, create, fork, log, texts, user
 from tests.server.views import CONTEXT, MESSAGE, SIXTEEN, SURFACE, session, short, surface
-from tests.views.validity import problems
+from tests.storage.views.validity import problems
 
 AT = "2026-11-29T19:21:07.250Z"
 

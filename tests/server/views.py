@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.server.client import Client
-from tests.views.validity import problems
+from tests.storage.views.validity import problems
 
 MESSAGE = """
 role content reasoning blocks toolCalls { id name arguments } toolCallId sourceEventSeqs repaired timestamp

@@ -5,19 +5,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from server.opening import scratch_store
-from storage import checking, formats
+from server.stores import scratch_store
+from storage.check import store as checking
+from storage.check.problem import Problem
 from storage.events import Event
-from storage.exporting import ExportFormat, export
-from storage.formats import Reading
-from storage.importing import Imported, Target, import_reading
-from storage.importing.rehearsal import Rehearsal
-from storage.importing.stream import import_stream
-from storage.problem import Problem
 from storage.session import SessionMeta, present
 from storage.store import Store
 from storage.topology import TopologyNode
-from tests.formats.logs import DATA
+from storage.transfer.export import ExportFormat, export
+from storage.transfer.formats import registry
+from storage.transfer.formats.registry import Reading
+from storage.transfer.importing import Imported, Target, import_reading
+from storage.transfer.importing.dry_run import Rehearsal
+from storage.transfer.importing.stream import import_stream
+from tests.storage.transfer.formats.logs import DATA
 
 SPACE = "space"
 
@@ -35,7 +36,7 @@ async def exported(
 
 
 def read_lines(content: str) -> Reading:
-    return formats.read("export", content)
+    return registry.read("export", content)
 
 
 async def bring(

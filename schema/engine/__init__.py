@@ -1,0 +1,1 @@
+"""What runs operations: documents, limits, cost, roles and execution."""

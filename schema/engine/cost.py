@@ -1,0 +1,194 @@
+"""What an operation asks for, in nodes: the objects of its answer, counted before it is run.
+
+A page counts as many nodes as it is asked to hold, a list that is not paged as many as `LISTS` estimates. Sizes that
+are variables stay open until the operation is run, so that a document is counted once, however often it is asked.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from graphql import IntValueNode, ListValueNode, NullValueNode, ValueNode, VariableNode
+
+from storage import session_storage
+from storage.log import reading
+
+LARGEST = 2**53 - 1
+"""No cost is told as more: the largest integer that every JSON reader keeps exactly."""
+DIGITS = 10
+"""A longer literal is beyond any page's limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """How many items a field gives: by default, at most, and the arguments that say so (a number, or a list's length).
+
+    What is asked for beyond `maximum` is refused by the field itself, and counts as `maximum`.
+    """
+
+    default: int
+    maximum: int
+    arguments: tuple[str, ...] = ("first",)
+
+
+_LOG = ("first", "last")
+PAGES: Mapping[str, Paging] = {
+    "Query.sessions": Paging(session_storage.MAX_IDS, session_storage.MAX_IDS, ("ids",)),
+    "Query.listSessions": Paging(50, session_storage.MAX_PAGE),
+    "Query.digests": Paging(1_000, session_storage.MAX_DIGESTS, ("first", "ids")),
+    "Query.runs": Paging(50, session_storage.MAX_PAGE),
+    "Session.events": Paging(100, reading.MAX_PAGE_EVENTS, _LOG),
+    "Session.conversation": Paging(200, reading.MAX_PAGE_EVENTS, _LOG),
+    "Session.records": Paging(100, 1_000, ("limit",)),
+    "Session.runs": Paging(50, session_storage.MAX_PAGE),
+    "Mutation.appendBatch": Paging(session_storage.MAX_BATCH, session_storage.MAX_BATCH, ("inputs",)),
+    "Mutation.putMemories": Paging(session_storage.MAX_IDS, session_storage.MAX_IDS, ("inputs",)),
+    "Mutation.putInsights": Paging(session_storage.MAX_IDS, session_storage.MAX_IDS, ("inputs",)),
+}
+"""Fields that give pages, or objects that hold one."""
+HELD = frozenset(
+    f"{kind}.{name}"
+    for kind, names in {
+        "SessionConnection": ("nodes", "edges"),
+        "DigestConnection": ("nodes", "edges"),
+        "RunConnection": ("nodes", "edges"),
+        "EventPage": ("events",),
+        "ConversationPage": ("entries",),
+        "AppendBatchPayload": ("results",),
+        "SlotsPayload": ("results",),
+    }.items()
+    for name in names
+)
+"""Lists as long as the page of the field above."""
+LISTS: Mapping[str, int] = {
+    "Query.roots": 50,
+    "Query.formDefinitions": 20,
+    "Forest.nodes": 1_000,
+    "Forest.refs": 100,
+    "ForestDelta.upserted": 50,
+    "TopologyNode.children": 10,
+    "TopologyNode.ancestors": 5,
+    "TopologyNode.siblings": 10,
+    "Session.prompt": 100,
+    "Surface.messages": 100,
+    "PromptContext.messages": 100,
+    "Message.toolCalls": 2,
+    "SessionStats.byType": 15,
+    "Run.steps": 5,
+    "Run.toolInvocations": 5,
+    "Step.toolInvocations": 2,
+    "AppendEventsPayload.events": 10,
+    "ImportPayload.sessions": 1,
+}
+"""Estimates of lists that are not paged."""
+UNKNOWN_LIST = 100
+WHOLE: Mapping[str, int] = {"Surface.openai": 100, "PromptContext.openai": 100, "Query.exportSession": 1_000}
+"""Values that hold in one piece what would else be so many nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many items are asked for where variables have a say; `given` are literal counts and names of variables."""
+
+    paging: Paging
+    given: tuple[int | str, ...]
+
+    def of(self, variables: Mapping[str, int | None]) -> int:
+        """With the variables' counts."""
+        counts = [
+            count
+            for item in self.given
+            if (count := variables.get(item) if isinstance(item, str) else item) is not None
+        ]
+        return _within(self.paging, counts)
+
+
+@dataclass(eq=False, slots=True)
+class Sum:
+    """A count that depends on variables: `constant` and sizes times counts."""
+
+    constant: int
+    terms: list[tuple["Size | int", "Amount"]] = field(default_factory=list)
+
+
+Amount: TypeAlias = int | Sum
+
+
+def add(one: Amount, other: Amount, times: Size | int = 1) -> Amount:
+    """One count and another, which comes so many times."""
+    if isinstance(other, int) and isinstance(times, int):
+        if isinstance(one, int):
+            return min(one + times * other, LARGEST)
+        return Sum(min(one.constant + times * other, LARGEST), one.terms)
+    if isinstance(one, int):
+        return Sum(one, [(times, other)])
+    return Sum(one.constant, [*one.terms, (times, other)])
+
+
+def size(paging: Paging, arguments: Mapping[str, ValueNode]) -> Size | int:
+    """How many items a field with these arguments gives: known at once, or once the variables are."""
+    given: list[int | str] = []
+    for name in paging.arguments:
+        match arguments.get(name):
+            case VariableNode(name=variable):
+                given.append(variable.value)
+            case ValueNode() as literal if (count := literal_count(literal)) is not None:
+                given.append(count)
+    known = [item for item in given if isinstance(item, int)]
+    return _within(paging, known) if len(known) == len(given) else Size(paging, tuple(given))
+
+
+def literal_count(value: ValueNode) -> int | None:
+    """How many items a literal asks for; None for null."""
+    match value:
+        case NullValueNode():
+            return None
+        case IntValueNode(value=digits):
+            return int(digits) if len(digits) <= DIGITS else LARGEST
+        case ListValueNode(values=values):
+            return len(values)
+    return 1
+
+
+def _count(value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return len(value)
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else 1
+    return value if isinstance(value, int) else 1
+
+
+def _within(paging: Paging, counts: list[int]) -> int:
+    return max(0, min(*counts, paging.maximum)) if counts else paging.default
+
+
+class Cost:
+    """The nodes that an operation asks for, as a function of its variables."""
+
+    def __init__(self, amount: Amount, defaults: Mapping[str, int | None]) -> None:
+        self._amount = amount
+        self._defaults = defaults
+
+    def of(self, variables: Mapping[str, Any] | None) -> int:
+        """With these variables, which nobody has looked at yet: what is none counts as what it would be by default."""
+        if isinstance(self._amount, int):
+            return self._amount
+        counts = dict(self._defaults)
+        for name, value in (variables or {}).items():
+            counts[name] = _count(value)
+        return _value(self._amount, counts, {})
+
+
+def _value(amount: Amount, variables: Mapping[str, int | None], known: dict[Sum, int]) -> int:
+    if isinstance(amount, int):
+        return amount
+    if amount not in known:  # fragments share their counts: each is worked out once
+        total = amount.constant
+        for times, other in amount.terms:
+            factor = times if isinstance(times, int) else times.of(variables)
+            total += factor * _value(other, variables, known)
+        known[amount] = min(total, LARGEST)
+    return known[amount]

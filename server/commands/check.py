@@ -1,0 +1,47 @@
+"""`sapwood check`: whether what the store holds is whole."""
+
+import asyncio
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Json, settings_of
+from server.commands.terminal import opened, print_json, progress
+from server.settings import Settings
+from storage.check.problem import Problem
+
+
+def check(
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what needs no guessing.")] = False,
+    as_json: Json = False,
+    database_url: DatabaseUrl = DEFAULTS.database_url,
+    data_dir: DataDir = DEFAULTS.data_dir,
+) -> None:
+    """Looks for damage in all spaces. Exit code 1: problems are left. A server may go on meanwhile."""
+    settings = settings_of(database_url=database_url, data_dir=data_dir)
+    if not asyncio.run(_check(settings, repair, as_json)):
+        raise typer.Exit(1)
+
+
+async def _check(settings: Settings, repair: bool, as_json: bool) -> bool:
+    """Whether no problem is left."""
+    from storage.check import store as checking
+
+    problems: list[Problem] = []
+    async with opened(settings, existing=True) as store:
+        sessions = await checking.count_sessions(store.database)
+        with progress("Checking sessions", sessions) as advance:
+            async for problem in checking.check(store.database, repair=repair, progress=advance):
+                problems.append(problem)
+                if not as_json:
+                    print(problem, flush=True)
+        name = store.database.name
+    left = sum(not problem.repaired for problem in problems)
+    if as_json:
+        found = [dataclasses.asdict(problem) for problem in problems]
+        print_json({"store": name, "sessions": sessions, "problems": found, "left": left})
+    else:
+        outcome = f"{len(problems)} problems, {left} left" if problems else "no problems"
+        print(f"{sessions} sessions in {name}: {outcome}")
+    return left == 0

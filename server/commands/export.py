@@ -1,0 +1,79 @@
+"""`sapwood export`: a session, or a tree of them, as text."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Space, settings_of
+from server.commands.terminal import opened, progress
+from server.settings import Settings
+from storage import errors
+from storage.transfer import export as exporting
+from storage.transfer.export import ExportFormat
+
+
+def export(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The session to write.")],
+    format: Annotated[
+        ExportFormat,
+        typer.Option(help="Whole logs (jsonl), texts and cards (yaml), or the messages that models get (openai)."),
+    ] = ExportFormat.JSONL,
+    tree: Annotated[bool, typer.Option("--tree", help="All its descendants too.")] = False,
+    output: Annotated[Path | None, typer.Option(help="The file to write, in place of standard output.")] = None,
+    space: Space = "default",
+    database_url: DatabaseUrl = DEFAULTS.database_url,
+    data_dir: DataDir = DEFAULTS.data_dir,
+) -> None:
+    """Writes a session as text that `sapwood import` reads. Only jsonl keeps everything."""
+    settings = settings_of(database_url=database_url, data_dir=data_dir)
+    asyncio.run(_export(settings, space, id, format, tree, output))
+
+
+async def _export(
+    settings: Settings, space: str, id: str, format: ExportFormat, tree: bool, output: Path | None
+) -> None:
+    async with opened(settings, existing=True) as store:
+        if await store.sessions.get(space, id) is None:
+            raise errors.NotFound(f"no session {id!r} in space {space!r} of {store.database.name}")
+        with _target(output) as target, progress(f"Exporting {id}", None) as advance:
+            async for piece in exporting.export(store, space, id, format, tree=tree):
+                target.write(piece.encode())
+                advance(1)
+            if not piece.endswith("\n"):
+                target.write(b"\n")
+
+
+@contextlib.contextmanager
+def _target(output: Path | None) -> Iterator[BinaryIO]:
+    """Where to write. A file takes its name only when it is complete."""
+    if output is None:
+        try:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise errors.SapwoodError(f"can't write to standard output ({error.strerror}): make room") from error
+        return
+    try:
+        if output.exists() and not output.is_file():
+            with output.open("wb") as target:
+                yield target
+            return
+        partial = output.with_name(f"{output.name}.{os.getpid()}.part")
+        try:
+            with partial.open("xb") as target:
+                yield target
+            partial.replace(output)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise errors.SapwoodError(
+            f"can't write {output} ({error.strerror}): make room or name another --output"
+        ) from error

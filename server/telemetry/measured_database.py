@@ -1,0 +1,63 @@
+"""A database whose calls are timed."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from server.telemetry.metrics import Metrics
+from storage import errors
+from storage.database import Commit, Database, Queries, Transaction, Wake
+
+T = TypeVar("T")
+
+
+class MeasuredDatabase:
+    """Passes everything on to a database, and counts its reads, transactions and commits."""
+
+    def __init__(self, database: Database, metrics: Metrics) -> None:
+        self.name = database.name
+        self._database = database
+        self._metrics = metrics
+        database.watch(metrics.committed)
+
+    @contextmanager
+    def _timed(self, call: str) -> Iterator[None]:
+        began = time.perf_counter()
+        outcome = "failed"
+        try:
+            yield
+            outcome = "ok"
+        except errors.Unavailable:
+            outcome = "unavailable"
+            raise
+        except errors.SapwoodError:
+            outcome = "refused"
+            raise
+        finally:
+            self._metrics.database_call(call, outcome, time.perf_counter() - began)
+
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
+        with self._timed("read"):
+            return await self._database.read(query, quick=quick)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        with self._timed("transact"):
+            return await self._database.transact(work, queue=queue)
+
+    async def collect(self, log: str, cut: int) -> int:
+        with self._timed("collect"):
+            return await self._database.collect(log, cut)
+
+    def changes(self) -> AsyncIterator[Sequence[Wake]]:
+        return self._database.changes()
+
+    def watch(self, listener: Callable[[Sequence[Wake], Sequence[Commit]], None]) -> None:
+        self._database.watch(listener)
+
+    async def ping(self) -> None:
+        with self._timed("ping"):
+            await self._database.ping()
+
+    async def close(self) -> None:
+        await self._database.close()

@@ -1,0 +1,286 @@
+"""Operations over a WebSocket, in graphql-transport-ws, closed for the reasons that graphql-ws closes one for."""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from dataclasses import dataclass
+
+from starlette.types import Receive, Scope, Send
+from strawberry.types.graphql import OperationType
+
+from server.auth.access import Access
+from server.auth.caller import Caller
+from server.auth.rate import RateLimited, SocketCounts
+from server.transport import messages
+from server.transport.connections import connection_of
+from server.transport.messages import Close
+from server.transport.operations import Operation, Operations, Refused, Request, failure, refusal
+from storage import errors
+
+INIT_SECONDS = 3
+MAX_SUBSCRIPTIONS = 100
+MAX_ONCE = 100
+"""Queries and mutations under way on one socket."""
+MAX_REASON = 123
+"""Bytes of a close reason (RFC 6455, section 5.5)."""
+TRY_AGAIN_LATER = 1013
+FORBIDDEN = 4403
+logger = logging.getLogger("sapwood.sockets")
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """An operation under way on a socket."""
+
+    id: str
+    operation: Operation
+    task: asyncio.Task[None] | None = None
+
+
+class Sockets:
+    """The endpoint for sockets. `open` are those whose caller is known."""
+
+    def __init__(self, operations: Operations, access: Access, counts: SocketCounts | None = None) -> None:
+        self.open: set[Socket] = set()
+        self.counts = counts
+        self._operations = operations
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await Socket(self, self._operations, self._access, scope, receive, send).serve()
+
+
+class Socket:
+    """One socket. What is wrong with an operation is told as its error and costs the others nothing."""
+
+    caller: Caller
+
+    def __init__(
+        self,
+        sockets: Sockets,
+        operations: Operations,
+        access: Access,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        self._sockets = sockets
+        self._operations = operations
+        self._access = access
+        self._scope = scope
+        self._receive = receive
+        self._asgi_send = send
+        self._running: dict[str, Running] = {}
+        self._under_way: Counter[bool] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._guarding: asyncio.Task[None] | None = None
+
+    async def serve(self) -> None:
+        """Serves the socket until either side closes it."""
+        await self._receive()
+        try:
+            await self._accept()
+            await self._listen()
+        except Close as end:
+            await self.close(end.code, end.reason)
+        except OSError:
+            pass  # the client has gone
+        except Exception as error:
+            failure(error)
+            await self.close(4500, "Internal server error")
+        finally:
+            self._count_out()
+            if self._guarding is not None:
+                self._guarding.cancel()
+            await self._end_all()
+
+    async def _guard(self) -> None:
+        """Closes the socket once its caller's credential no longer holds; what runs on it ends with it."""
+        reason = await self._access.ended(self.caller)
+        await self.close(FORBIDDEN, reason)
+        await self._end_all()
+
+    async def close(self, code: int, reason: str) -> None:
+        """Closes the socket; its operations end with it."""
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(OSError):
+                await self._asgi_send({"type": "websocket.close", "code": code, "reason": _short(reason)})
+
+    async def _accept(self) -> None:
+        spoken = messages.PROTOCOL in self._scope["subprotocols"]
+        with contextlib.suppress(OSError):
+            await self._asgi_send(
+                {"type": "websocket.accept", "subprotocol": messages.PROTOCOL if spoken else None, "headers": []}
+            )
+        if not spoken:
+            raise Close(4406, "Subprotocol not acceptable")
+        connection_of(self._scope).reason = self._stalled
+
+    async def _listen(self) -> None:
+        """Does what the client's messages ask for. Returns when the socket is closed, raises Close to close it."""
+        acknowledged = False
+        try:
+            async with asyncio.timeout(INIT_SECONDS) as waiting:
+                while (text := await self._text()) is not None:
+                    match messages.read(text):
+                        case messages.Init() if acknowledged:
+                            raise Close(4429, "Too many initialisation requests")
+                        case messages.Init(payload):
+                            waiting.reschedule(None)
+                            await self._init(payload)
+                            acknowledged = True
+                        case messages.Ping(payload):
+                            await self._send(messages.pong(payload))
+                        case messages.Subscribe() if not acknowledged:
+                            raise Close(4401, "Unauthorized")
+                        case messages.Subscribe(id) if id in self._running:
+                            raise Close(4409, f"Subscriber for {id} already exists")
+                        case messages.Subscribe(id, request):
+                            await self._subscribe(id, request)
+                        case messages.Complete(id):
+                            self._complete(id)
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+            raise Close(4408, "Connection initialisation timeout") from None
+
+    async def _text(self) -> str | bytes | None:
+        """The next message; None when the socket is closed."""
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            self._closed = True
+        if self._closed:
+            return None
+        text: str | bytes = message["text"] if message.get("text") is not None else message["bytes"]
+        return text
+
+    async def _init(self, payload: dict[str, object] | None) -> None:
+        try:
+            self.caller = await self._access.of_socket(self._scope["headers"], payload)
+        except errors.Unavailable as error:
+            raise Close(TRY_AGAIN_LATER, error.message) from error
+        except errors.SapwoodError as error:
+            logger.info("%s at connection_init: %s", error.code, error.message)
+            raise Close(FORBIDDEN, "Forbidden") from error
+        self._count_in()
+        await self._send(messages.ACK)
+        self._guarding = asyncio.create_task(self._guard())
+
+    def _count_in(self) -> None:
+        """Raises Close for a caller who has enough sockets."""
+        counts, key = self._sockets.counts, self.caller.key_id
+        if counts is not None and key is not None:
+            try:
+                counts.enter(key)
+            except RateLimited as error:
+                logger.info("%s at connection_init: %s", error.code, error.message)
+                raise Close(4429, error.message) from error
+        self._sockets.open.add(self)
+
+    def _count_out(self) -> None:
+        if self in self._sockets.open:
+            self._sockets.open.remove(self)
+            if self._sockets.counts is not None and self.caller.key_id is not None:
+                self._sockets.counts.leave(self.caller.key_id)
+
+    async def _subscribe(self, id: str, request: Request) -> None:
+        try:
+            operation = self._operations.identify(request, self.caller)
+            self._check_room(operation)
+        except Refused as refused:
+            await self._send(messages.error(id, refused.answer.body))
+            return
+        running = Running(id, operation)
+        self._running[id] = running
+        self._under_way[_lasting(operation)] += 1
+        running.task = asyncio.create_task(self._run(running))
+        self._tasks.add(running.task)
+        running.task.add_done_callback(self._tasks.discard)
+
+    def _check_room(self, operation: Operation) -> None:
+        lasting = _lasting(operation)
+        limit, what = (MAX_SUBSCRIPTIONS, "subscriptions") if lasting else (MAX_ONCE, "queries and mutations")
+        if self._under_way[lasting] >= limit:
+            error = RateLimited(f"a socket holds at most {limit} {what}: end one, or open another socket")
+            logger.info("%s: %s", error.code, error.message)
+            raise Refused(refusal(error))
+
+    def _complete(self, id: str) -> None:
+        """The client wants no more of an operation. Its id is free at once."""
+        running = self._running.pop(id, None)
+        if running is not None:
+            self._stop(running)
+
+    def _stop(self, running: Running) -> None:
+        # A mutation that began comes to its end, though nobody hears of it.
+        if running.operation.kind is not OperationType.MUTATION and running.task is not None:
+            running.task.cancel()
+
+    async def _run(self, running: Running) -> None:
+        """Tells an operation's answers."""
+        try:
+            answers = self._operations.answers(running.operation)
+            async with contextlib.aclosing(answers):
+                async for answer in answers:
+                    if answer.refused:
+                        await self._end(running, messages.error(running.id, answer.body))
+                        return
+                    await self._tell(running, messages.next_result(running.id, answer.body))
+            await self._end(running, messages.complete(running.id))
+        except OSError:
+            return  # the client has gone
+        except Exception as error:
+            await self._end(running, messages.error(running.id, failure(error).body))
+        finally:
+            self._under_way[_lasting(running.operation)] -= 1
+            self._forget(running)
+
+    async def _tell(self, running: Running, text: str) -> None:
+        if self._running.get(running.id) is running:
+            await self._send(text)
+
+    async def _end(self, running: Running, text: str) -> None:
+        """Tells how an operation ends. Its id is free before the client can know."""
+        if self._forget(running):
+            await self._send(text)
+
+    def _forget(self, running: Running) -> bool:
+        """Whether the client still wanted to hear of it."""
+        wanted = self._running.get(running.id) is running
+        if wanted:
+            del self._running[running.id]
+        return wanted
+
+    async def _send(self, text: str) -> None:
+        if not self._closed:
+            await self._asgi_send({"type": "websocket.send", "text": text})
+
+    def _stalled(self) -> tuple[int, str]:
+        """Why the socket of a client that reads nothing is closed, and where its feeds are."""
+        places = [
+            f"{running.id}={running.operation.context.next_seq}"
+            for running in self._running.values()
+            if running.operation.context.next_seq is not None
+        ]
+        resume = f"; resume from {', '.join(places)}" if places else ""
+        return TRY_AGAIN_LATER, _short(f"nothing was read{resume}")
+
+    async def _end_all(self) -> None:
+        """Ends what runs, mutations when they are done."""
+        running = list(self._running.values())
+        self._running.clear()
+        for each in running:
+            self._stop(each)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+
+def _lasting(operation: Operation) -> bool:
+    return operation.kind is OperationType.SUBSCRIPTION
+
+
+def _short(reason: str) -> str:
+    return reason.encode()[:MAX_REASON].decode(errors="ignore")

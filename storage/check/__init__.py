@@ -1,0 +1,1 @@
+"""Checking a store against its promises, and repairing it."""

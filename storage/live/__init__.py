@@ -1,0 +1,1 @@
+"""Live feeds: what changes in a session, a space, its slots or its forest, as it happens."""

@@ -1,0 +1,208 @@
+"""Reading pages of a session's conversation, from as little of its log as decides what is on them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from operator import attrgetter
+
+from storage.database import Queries
+from storage.log import reading
+from storage.log.reading import Found, Span
+from storage.readers.conversation_cards import CardReading, ShownCard, read_hides
+from storage.scope import Scope
+from storage.session import SessionMeta
+from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry, ToolEntry
+from storage.views.conversation_window import TOOLS, Window, is_unanswered
+
+MAX_ENTRIES = 1_000
+MAX_BYTES = 4 * 1024 * 1024
+DEFAULT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPage:
+    """Entries in seq order. `next_seq` is where to read on, `prev_seq` where to read back (None: nothing before)."""
+
+    entries: list[Entry]
+    next_seq: int
+    prev_seq: int | None
+    head: int
+
+
+class Conversations:
+    """The conversations of sessions."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def page(
+        self,
+        meta: SessionMeta,
+        *,
+        from_seq: int | None = None,
+        before_seq: int | None = None,
+        first: int | None = None,
+        last: int | None = None,
+        include_system: bool = False,
+    ) -> ConversationPage:
+        """A page of the session's conversation, as `read_conversation`."""
+        return await self._scope.read(
+            lambda queries: read_conversation(
+                queries,
+                meta,
+                from_seq=from_seq,
+                before_seq=before_seq,
+                first=first,
+                last=last,
+                include_system=include_system,
+            )
+        )
+
+
+async def read_conversation(
+    queries: Queries,
+    meta: SessionMeta,
+    *,
+    from_seq: int | None = None,
+    before_seq: int | None = None,
+    first: int | None = None,
+    last: int | None = None,
+    include_system: bool = False,
+) -> ConversationPage:
+    """A page of the conversation: forward from `from_seq`, or with `last` the entries before `before_seq`.
+
+    The entries are those of the whole log's `conversation`. Ends before 4 MiB but holds at least one. Raises BadInput
+    for negative or too large numbers.
+
+    Read are the events of the page and a few around it, hides after it, the newest versions of its cards, and where a
+    call has no result, calls and results after it until there is one.
+    """
+    span = reading.asked(
+        meta.head,
+        from_seq=from_seq,
+        before_seq=before_seq,
+        first=first,
+        last=last,
+        most=MAX_ENTRIES,
+        default=DEFAULT,
+    )
+    if span.count == 0 or span.start >= span.stop:
+        return ConversationPage([], *span.ends(span.start), meta.head)
+    entries, reached = await _Reader(queries, meta, span, include_system=include_system).read()
+    return ConversationPage(entries, *span.ends(reached), meta.head)
+
+
+async def last_shown(queries: Queries, meta: SessionMeta) -> TextEntry | CardEntry | PlaceholderEntry | None:
+    """The last text or card of the conversation, a partial answer too and system messages not; None if there is none.
+
+    Hiding its `source_event_seqs` takes it away.
+    """
+    span = Span(0, meta.head, meta.head, count=1, newest_first=True)
+    entries, _ = await _Reader(queries, meta, span, tools=False).read()
+    last = entries[-1] if entries else None
+    return last if isinstance(last, TextEntry | CardEntry | PlaceholderEntry) else None
+
+
+class _Reader:
+    """Reads one page; tool calls stand on it if `tools`. Finding out what has become of them may take a long log."""
+
+    def __init__(
+        self, queries: Queries, meta: SessionMeta, span: Span, *, include_system: bool = False, tools: bool = True
+    ) -> None:
+        self._queries = queries
+        self._meta = meta
+        self._span = span
+        self._include_system = include_system
+        self._tools = tools
+        self._window = Window(span.stop if span.newest_first else span.start)
+        self._cards = CardReading(queries, meta)
+
+    async def read(self) -> tuple[list[Entry], int]:
+        """The entries in seq order, and how far the conversation was read."""
+        span, window = self._span, self._window
+        window.learn(await read_hides(self._queries, self._meta, window.high, self._meta.head))
+        await self._grow(back=span.newest_first)
+        while True:
+            chosen, is_all = await self._chosen()
+            if is_all and len(chosen) < span.count and not self._is_exhausted:
+                await self._grow(back=span.newest_first)
+            elif any(map(window.begins_too_late, chosen)):
+                await self._grow(back=True)
+            elif window.high < self._meta.head and any(map(window.ends_too_early, chosen)):
+                await self._grow(back=False)
+            elif window.tools_to < self._meta.head and any(map(is_unanswered, chosen)):
+                await self._look_for_results()
+            else:
+                break
+        if is_all and self._is_exhausted:
+            reached = span.start if span.newest_first else span.stop
+        else:
+            reached = chosen[-1].seq if span.newest_first else chosen[-1].seq + 1
+        return sorted(chosen, key=attrgetter("seq")), reached
+
+    @property
+    def _is_exhausted(self) -> bool:
+        """Whether all of what is asked for is in the window."""
+        return self._window.low <= self._span.start and self._span.stop <= self._window.high
+
+    async def _grow(self, *, back: bool) -> None:
+        window = self._window
+        low, high = (0, window.low) if back else (window.high, self._meta.head)
+        found = await self._events(low, high, newest_first=back)
+        if back:
+            window.grow(found.events, low=found.reached)
+        else:
+            window.grow(found.events, high=found.reached)
+
+    async def _look_for_results(self) -> None:
+        found = await self._events(self._window.tools_to, self._meta.head, types=TOOLS)
+        self._window.learn(found.events, tools_to=found.reached)
+
+    async def _events(
+        self, low: int, high: int, *, newest_first: bool = False, types: Collection[str] | None = None
+    ) -> Found:
+        """As many events again as are known, so that folding them anew costs little."""
+        count = max(self._span.count + 1, self._window.tools_to - self._window.low)
+        return await reading.read(
+            self._queries, self._meta.segments, low, high, count, newest_first=newest_first, types=types
+        )
+
+    async def _chosen(self) -> tuple[list[Entry], bool]:
+        """The first entries of the window in the page's direction, and whether they are all that it has."""
+        span, window = self._span, self._window
+        shown: list[Entry | ShownCard] = [
+            *window.entries(include_system=self._include_system),
+            *await self._cards.shown(window),
+        ]
+        shown = [
+            candidate
+            for candidate in shown
+            if span.start <= candidate.seq < span.stop and (self._tools or not isinstance(candidate, ToolEntry))
+        ]
+        shown.sort(key=attrgetter("seq"), reverse=span.newest_first)
+        chosen: list[Entry] = []
+        left = MAX_BYTES
+        for candidate in shown:
+            if len(chosen) == span.count:
+                return chosen, False
+            entry = await self._cards.entry(candidate) if isinstance(candidate, ShownCard) else candidate
+            if entry is None:
+                continue
+            left -= _size(entry)
+            if left < 0 and chosen:
+                return chosen, False
+            chosen.append(entry)
+        return chosen, True
+
+
+def _size(entry: Entry) -> int:
+    """Bytes of what may be long."""
+    match entry:
+        case TextEntry():
+            texts = [entry.content, entry.blocks]
+        case CardEntry():
+            texts = [entry.card, entry.payload]
+        case PlaceholderEntry():
+            texts = [entry.payload]
+        case ToolEntry(invocation=call):
+            texts = [call.input_params, call.output_preview, call.error, call.retrieval_details]
+    return sum(len(text.encode()) for text in texts if text)

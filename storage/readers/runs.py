@@ -1,0 +1,143 @@
+"""Reading runs: the whole runs of one session from its log, and pages of the rows behind them across sessions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from storage import errors, text
+from storage.cursor import Cursor, binding, decode, encode
+from storage.database import Queries
+from storage.log import reading
+from storage.log.admission import turn_starts
+from storage.log.run_rows import WHOLE_TYPES
+from storage.run_filter import RunSelection
+from storage.scope import Scope
+from storage.session import SessionMeta
+from storage.session_storage import MAX_PAGE, check_count
+from storage.views.run_rows import RunRow
+from storage.views.runs import Run, Runs
+
+ANSWER_TYPES = frozenset({"turn/start", "tool/call", "tool/result"})
+"""Types of the events that tell which result answers which call."""
+LATE_TYPES = frozenset({"tool/result", "run/feedback"})
+"""Types of the events that may still come to a turn that has ended."""
+LATE_TEXTS = frozenset({"feedback", "selfEvaluation"})
+"""What these tell of a turn, as fields of its row."""
+EVENTS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Rows of runs, those started last first, and whether more follow."""
+
+    rows: list[RunRow]
+    more: bool
+    bound: str
+
+    def cursor(self, row: RunRow) -> str:
+        """The cursor of one of the rows."""
+        return encode(Cursor(row.started_at, row.place), self.bound)
+
+
+class RunViews:
+    """The runs of sessions and across sessions."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def of_session(self, meta: SessionMeta, first: int, before_seq: int | None) -> list[Run]:
+        """The runs of a session, as `session_runs`."""
+        return await self._scope.read(lambda queries: session_runs(queries, meta, first, before_seq))
+
+    async def one(self, meta: SessionMeta, turn_id: str) -> Run | None:
+        """The run of one turn of a session; None when its visible log never started the turn."""
+        return await self._scope.read(lambda queries: one_run(queries, meta, turn_id))
+
+    async def page(self, space: str, selection: RunSelection, first: int, after: str | None) -> RunPage | None:
+        """One page of rows across the sessions of a space; None when the session to look in is unknown.
+
+        Raises BadInput for `first` outside of 0 to 200 and for a cursor of another list.
+        """
+        check_count(first, MAX_PAGE, "first")
+        kept = selection.as_kept()
+        bound = binding("runs", space, kept)
+        cursor = decode(after, bound)
+
+        async def query(queries: Queries) -> RunPage | None:
+            if kept.session_id is not None and await queries.session(space, kept.session_id) is None:
+                return None
+            place = (cursor.time, cursor.id) if cursor else None
+            found = await queries.run_page(space, kept, place, first + 1) if first else []
+            return RunPage(found[:first], len(found) > first, bound)
+
+        return await self._scope.read(query)
+
+
+async def session_runs(queries: Queries, meta: SessionMeta, first: int, before_seq: int | None = None) -> list[Run]:
+    """The whole runs of the `first` newest turns that start before `before_seq`, newest first.
+
+    Raises BadInput for `first` outside of 0 to 200 and for a negative `before_seq`.
+    """
+    check_count(first, MAX_PAGE, "first")
+    if before_seq is not None and before_seq < 0:
+        raise errors.BadInput(f"beforeSeq: must not be negative, is {before_seq}")
+    starts: dict[str, int] = {}
+    low = meta.head if before_seq is None else min(before_seq, meta.head)
+    while len(starts) < first and low > 0:
+        wanted = first - len(starts)
+        found = await reading.read(queries, meta.segments, 0, low, wanted, newest_first=True, types={"turn/start"})
+        starts |= {event.turn_id: event.seq for event in found.events if event.turn_id is not None}
+        low = found.reached
+    return (await _whole(queries, meta, starts))[::-1] if starts else []
+
+
+async def one_run(queries: Queries, meta: SessionMeta, turn_id: str) -> Run | None:
+    """The whole run of a turn; None when the session's visible log never started it."""
+    start = (await turn_starts(queries, meta, [text.clean(turn_id)])).get(text.clean(turn_id))
+    if start is None or start >= meta.head:
+        return None
+    [run] = await _whole(queries, meta, {text.clean(turn_id): start})
+    return run
+
+
+async def _whole(queries: Queries, meta: SessionMeta, starts: Mapping[str, int]) -> list[Run]:
+    """The runs of all turns that start from the first to the last of `starts`, in that order.
+
+    The log is read on only until they have ended, without chunks, of which there may be many. What comes to a turn
+    later, and what its chunks alone tell, is in its row; further reading is for what rows do not tell.
+    """
+    rows = await queries.run_rows(meta.space, meta.id, starts.keys())
+    seq, stop = min(starts.values()), max(starts.values()) + 1
+    fold = Runs(meta.id, meta.own_start, stop)
+    while seq < meta.head:
+        if seq < stop or fold.open:
+            types, end = WHOLE_TYPES, meta.head
+        elif fold.waiting:
+            types, end = ANSWER_TYPES | LATE_TYPES, meta.head
+        else:
+            types, end = LATE_TYPES, max(_untold(meta, start, rows.get(turn)) for turn, start in starts.items())
+        if seq >= end or not types & meta.totals.types.keys():
+            break
+        found = await reading.read(queries, meta.segments, seq, end, EVENTS_AT_ONCE, types=types)
+        fold.add_all(found.events)
+        seq = found.reached
+    return [_told(run, rows.get(run.turn_id)) for run in fold.done()]
+
+
+def _untold(meta: SessionMeta, start: int, row: RunRow | None) -> int:
+    """Up to which seq events that come late to a turn must be read, as its row does not tell of them."""
+    if row is not None:
+        return meta.head if LATE_TEXTS & set(row.cut) else 0
+    return meta.own_start if start < meta.own_start else meta.head
+
+
+def _told(run: Run, row: RunRow | None) -> Run:
+    """The run with what its row tells, if it has one, which is if one of its events is the session's own."""
+    if row is None:
+        return run
+    return replace(
+        run,
+        inherited=False,
+        updated_at=row.updated_at,
+        feedback=run.feedback if "feedback" in row.cut else row.feedback,
+        self_evaluation=run.self_evaluation if "selfEvaluation" in row.cut else row.self_evaluation,
+    )

@@ -1,0 +1,237 @@
+"""SessionTree: the forest of a space, without a word about what the sessions say."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from storage import errors, lifecycle, topology
+from storage.database import Queries, Transaction
+from storage.lifecycle import Deleted, Fork, NewSession
+from storage.scope import Scope
+from storage.session import SessionConfig, SessionMeta, SessionStatus
+from storage.session_storage import queue_of
+from storage.topology import NodeDocument, TopologyNode
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Nodes depth first; the roots among them; references of which both ends are among them."""
+
+    roots: list[str]
+    nodes: list[TopologyNode]
+    refs: list[tuple[str, str]]
+
+
+def place_queue(space: str, parent_id: str | None) -> str:
+    """In which queue those wait that take a place under a parent, or among the roots."""
+    return f"roots {space}" if parent_id is None else f"node {space}/{parent_id}"
+
+
+class SessionTree:
+    """Parents, children, references and lineage; sessions are made and deleted here."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def create(self, space: str, new: NewSession) -> SessionMeta:
+        """Makes an empty session, as `storage.lifecycle.create`."""
+        return await self._scope.transact(
+            lambda tx: lifecycle.create(tx, space, new), queue=[place_queue(space, new.parent_id)]
+        )
+
+    async def fork(self, space: str, wanted: Fork) -> SessionMeta:
+        """Makes a session that shares events of another, as `storage.lifecycle.fork`."""
+        queue = [queue_of(space, wanted.source_id), place_queue(space, wanted.under)]
+        return await self._scope.transact(lambda tx: lifecycle.fork(tx, space, wanted), queue=queue)
+
+    async def delete(self, space: str, id: str, cascade: bool = False) -> list[str]:
+        """Deletes a session, with `cascade` its subtree too; which ids went."""
+        deleted: Deleted = await self._scope.transact(
+            lambda tx: lifecycle.delete(tx, space, id, cascade), queue=[queue_of(space, id)]
+        )
+        await self._scope.release(deleted.logs)
+        return deleted.ids
+
+    async def move(self, space: str, id: str, parent_id: str | None) -> None:
+        """Puts a node and its subtree under another parent, or among the roots. The same parent changes nothing.
+
+        Raises NotFound, Cycle, InvalidRef (a reference would join ancestor and descendant), BadInput.
+        """
+
+        async def work(tx: Transaction) -> None:
+            node = await tx.node(space, id)
+            if node is None:
+                raise errors.NotFound(f"id: no session {id!r}")
+            if node.parent_id == parent_id:
+                return
+            parent = None if parent_id is None else await tx.node(space, parent_id)
+            if parent_id is not None and parent is None:
+                raise errors.NotFound(f"parentId: no session {parent_id!r}")
+            await _move(tx, space, node, parent)
+
+        queue = [place_queue(space, parent_id), f"node {space}/{id}"]
+        await self._scope.transact(work, queue=queue)
+
+    async def add_ref(self, space: str, from_id: str, to_id: str) -> None:
+        """Has a node refer to another. A repeat changes nothing. Raises NotFound or InvalidRef."""
+
+        async def work(tx: Transaction) -> None:
+            source, target = await _ends(tx, space, from_id, to_id)
+            topology.check_ref(source, target)
+            if to_id not in source.refs:
+                await tx.change_node(source, {"refs": (*source.refs, to_id)})
+                await tx.change_node(target, {})
+
+        await self._scope.transact(work, queue=[f"node {space}/{from_id}", f"node {space}/{to_id}"])
+
+    async def remove_ref(self, space: str, from_id: str, to_id: str) -> None:
+        """Takes a reference away; where there is none nothing changes. Raises NotFound."""
+
+        async def work(tx: Transaction) -> None:
+            source, target = await _ends(tx, space, from_id, to_id)
+            if to_id in source.refs:
+                await tx.change_node(source, {"refs": tuple(ref for ref in source.refs if ref != to_id)})
+                await tx.change_node(target, {})
+
+        await self._scope.transact(work, queue=[f"node {space}/{from_id}", f"node {space}/{to_id}"])
+
+    async def put_config(self, space: str, id: str, config: SessionConfig) -> None:
+        """Overwrites the config whole. Raises NotFound, PayloadTooLarge."""
+        lifecycle.check_config(config)
+
+        async def work(tx: Transaction) -> None:
+            node = await tx.node(space, id)
+            if node is None:
+                raise errors.NotFound(f"sessionId: no session {id!r}")
+            await tx.change_node(node, {"config": config})
+
+        await self._scope.transact(work, queue=[f"node {space}/{id}"])
+
+    async def node(self, space: str, id: str) -> TopologyNode | None:
+        """The node, or None when the space has none of that id."""
+        return (await self.nodes(space, [id])).get(id)
+
+    async def nodes(self, space: str, ids: Collection[str]) -> dict[str, TopologyNode]:
+        """Nodes by id; unknown ids are left out."""
+
+        async def query(queries: Queries) -> list[TopologyNode]:
+            found = await queries.nodes(space, ids)
+            parents = {node.parent_id for node in found.values() if node.parent_id is not None}
+            there = await queries.nodes(space, parents - found.keys()) if parents - found.keys() else {}
+            return await _joined(queries, space, [_shown(node, {**there, **found}) for node in found.values()])
+
+        return {node.id: node for node in await self._scope.read(query)}
+
+    async def children(self, space: str, parents: Collection[str]) -> dict[str, list[TopologyNode]]:
+        """The children of each parent, by index."""
+
+        async def query(queries: Queries) -> list[TopologyNode]:
+            return await _joined(queries, space, await queries.children(space, parents))
+
+        found: dict[str, list[TopologyNode]] = {parent: [] for parent in parents}
+        for node in sorted(await self._scope.read(query), key=lambda node: node.document.index):
+            if node.parent_id is not None:
+                found[node.parent_id].append(node)
+        return found
+
+    async def referrers(self, space: str, ids: Collection[str]) -> dict[str, list[str]]:
+        """Which nodes refer to each of these."""
+        found: dict[str, list[str]] = {id: [] for id in ids}
+        for node in await self._scope.read(lambda queries: queries.referrers(space, ids)):
+            for target in node.refs:
+                if target in found:
+                    found[target].append(node.id)
+        return {id: sorted(names) for id, names in found.items()}
+
+    async def roots(self, space: str) -> list[TopologyNode]:
+        """The roots by index. A node whose parent is missing counts as one."""
+
+        async def query(queries: Queries) -> list[TopologyNode]:
+            return await _joined(queries, space, topology.rooted(topology.depth_first(await queries.roots(space))))
+
+        return await self._scope.read(query)
+
+    async def forest(
+        self,
+        space: str,
+        root_id: str | None = None,
+        max_depth: int | None = None,
+        status: SessionStatus | None = None,
+    ) -> Forest | None:
+        """The forest, or the tree of one node, to a depth counted from there; None when that node is unknown."""
+        if max_depth is not None and max_depth < 0:
+            raise errors.BadInput(f"maxDepth: must not be negative, is {max_depth}")
+        return await self._scope.read(lambda queries: read_forest(queries, space, root_id, max_depth, status))
+
+
+async def read_forest(
+    queries: Queries, space: str, root_id: str | None, max_depth: int | None, status: SessionStatus | None
+) -> Forest | None:
+    """The forest as of one reading."""
+    ordered = topology.depth_first(await queries.subtree(space, root_id))
+    if root_id is not None and not ordered:
+        return None
+    above = ordered[0].parent_id if root_id is not None else None
+    if above is None or await queries.node(space, above) is None:
+        ordered = topology.rooted(ordered)
+    metas = {meta.id: meta for meta in await queries.sessions_in(space, root_id)}
+    nodes = [TopologyNode(node, metas[node.id]) for node in ordered if node.id in metas]
+    if status is not None:
+        nodes = topology.matching(nodes, status)
+    base = next((node.depth for node in nodes if node.id == root_id), 0)
+    if max_depth is not None:
+        nodes = [node for node in nodes if node.depth - base <= max_depth]
+    shown = {node.id for node in nodes}
+    roots = [node.id for node in nodes if node.id == root_id or (root_id is None and node.depth == 0)]
+    refs = [(node.id, target) for node in nodes for target in node.document.refs if target in shown]
+    return Forest(roots, nodes, refs)
+
+
+def _shown(node: NodeDocument, there: Mapping[str, NodeDocument]) -> NodeDocument:
+    """The node; as a root if its parent is missing."""
+    if node.parent_id is None or node.parent_id in there:
+        return node
+    return node.model_copy(update={"parent_id": None, "ancestors": ()})
+
+
+async def _joined(queries: Queries, space: str, documents: Sequence[NodeDocument]) -> list[TopologyNode]:
+    metas = await queries.sessions(space, {document.id for document in documents})
+    return [TopologyNode(document, metas[document.id]) for document in documents if document.id in metas]
+
+
+async def _ends(tx: Transaction, space: str, from_id: str, to_id: str) -> tuple[NodeDocument, NodeDocument]:
+    found = await tx.nodes(space, {from_id, to_id})
+    for name, id in (("fromId", from_id), ("toId", to_id)):
+        if id not in found:
+            raise errors.NotFound(f"{name}: no session {id!r}")
+    return found[from_id], found[to_id]
+
+
+async def _move(tx: Transaction, space: str, node: NodeDocument, parent: NodeDocument | None) -> None:
+    subtree = await tx.subtree(space, node.id, topology.MAX_MOVE + 1)
+    lineage: list[NodeDocument] = []
+    if parent is not None:
+        above = await tx.nodes(space, parent.ancestors)
+        lineage = [parent, *(above[id] for id in parent.ancestors if id in above)]
+    topology.check_move(node, subtree, lineage)
+    if node.parent_id is not None and (old := await tx.node(space, node.parent_id)) is not None:
+        await tx.change_node(old, {"child_count": old.child_count - 1})
+    place = await lifecycle.take_place(tx, space, parent.id if parent else None)
+    heads = {head.id: head.head for head in await tx.heads(space, node.id)}
+    moved = {
+        "parent_id": parent.id if parent else None,
+        "index": place.index,
+        "ancestors": place.ancestors,
+        "moved_at_head": heads.get(node.id),
+        "moved_from": node.ancestors,
+    }
+    await tx.change_node(node, moved)
+    await tx.change_places(
+        [_below(member, node.id, place.ancestors, heads) for member in subtree if member.id != node.id]
+    )
+
+
+def _below(member: NodeDocument, moved: str, ancestors: tuple[str, ...], heads: Mapping[str, int]) -> NodeDocument:
+    """A node of a moved subtree in its new place."""
+    own = member.ancestors[: member.ancestors.index(moved) + 1]
+    place = {"ancestors": (*own, *ancestors), "moved_at_head": heads.get(member.id), "moved_from": member.ancestors}
+    return member.model_copy(update=place)

@@ -1,0 +1,1 @@
+"""Sessions in and out: import of foreign logs, and export."""

@@ -1,0 +1,117 @@
+"""Trees of messages into sessions: the path of first children is one, each further child begins a fork."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+
+from storage.events import Event
+from storage.transfer.formats.dialogue import Dialogue
+from storage.transfer.formats.foreign import ForeignSession, Losses
+from storage.transfer.formats.naming import OwnIds, label_of_events
+from storage.transfer.formats.prefixes import MAX_DEPTH
+
+N = TypeVar("N")
+M_contra = TypeVar("M_contra", contravariant=True)
+
+
+class Writer(Protocol[M_contra]):
+    """Logs the messages of one path, one after the other, to its `dialogue`."""
+
+    dialogue: Dialogue
+
+    def add(self, node: M_contra) -> None:
+        """Logs the next message of the path."""
+
+    def end(self) -> None:
+        """The path ends here."""
+
+    def fork(self, key: str) -> Self:
+        """A writer in the same state for another session."""
+
+
+class Branch(NamedTuple, Generic[N]):
+    """A session of a tree: the messages from `first` down, and its events from `at_seq` on.
+
+    One that stands on too many forks has all events of its path, and None as `at_seq`.
+    """
+
+    key: str
+    first: N
+    last: N
+    source: str | None
+    at_seq: int | None
+    events: list[Event]
+
+
+class _Start(NamedTuple, Generic[N]):
+    writer: Writer[N]
+    node: N
+    source: str | None
+    at_seq: int
+    depth: int
+
+
+def branches(
+    first: N, children: Callable[[N], Sequence[N]], key: Callable[[N], str], writer: Writer[N]
+) -> Iterator[Branch[N]]:
+    """The sessions of a tree, sources before their forks, and these in the order in which the tree is met by levels.
+
+    `children` are in the order of their creation, so that a tree that has grown gives the same sessions, longer, and
+    further ones. `key` names the session that begins with a message.
+    """
+    waiting = deque([_Start(writer, first, None, 0, 0)])
+    paths: dict[str, tuple[str | None, int, list[Event]]] = {}
+    while waiting:
+        start = waiting.popleft()
+        own = start.writer.dialogue.key
+        node = start.node
+        while True:
+            start.writer.add(node)
+            replies = children(node)
+            for reply in replies[1:]:
+                at_seq = start.writer.dialogue.head
+                waiting.append(_Start(start.writer.fork(key(reply)), reply, own, at_seq, start.depth + 1))
+            if not replies:
+                break
+            node = replies[0]
+        start.writer.end()
+        events = start.writer.dialogue.drafts()
+        paths[own] = (start.source, start.at_seq, events)
+        if start.depth and start.depth % MAX_DEPTH == 0:
+            yield Branch(own, start.node, node, start.source, None, _visible(own, paths))
+        else:
+            yield Branch(own, start.node, node, start.source, start.at_seq, events)
+
+
+def _visible(key: str, paths: dict[str, tuple[str | None, int, list[Event]]]) -> list[Event]:
+    """All events of a session, those that it shares included."""
+    parts: list[list[Event]] = []
+    source: str | None = key
+    end: int | None = None
+    while source is not None:
+        above, at_seq, events = paths[source]
+        parts.append(events if end is None else events[: end - at_seq])
+        source, end = above, at_seq
+    return [event for part in reversed(parts) for event in part]
+
+
+def forks(
+    found: Sequence[Branch[N]], own_id: str | None, node_id: Callable[[N], object], ids: OwnIds, losses: Losses
+) -> list[ForeignSession]:
+    """The sessions of all branches but the first, not counted; ids are made of the first one's id and their node's.
+
+    Further roots stand under the first one.
+    """
+    return [
+        ForeignSession(
+            key=branch.key,
+            label=label_of_events(branch.events),
+            events=branch.events,
+            id=ids.take(f"{own_id}:{id}", losses) if own_id and (id := node_id(branch.first)) else None,
+            parent=branch.source or found[0].key,
+            source=branch.source,
+            at_seq=branch.at_seq,
+            counted=False,
+        )
+        for branch in found[1:]
+    ]

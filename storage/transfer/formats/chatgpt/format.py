@@ -1,0 +1,135 @@
+"""ChatGPT's exports (conversations.json): conversations whose messages are a tree, `mapping`, of nodes by id.
+
+The path of first children is the session, each further child of a node begins a fork: children stand in the order in
+which they were made, so that a conversation that went on in any of its branches is read as the one before and more.
+`metadata` tells the branch that is shown, `currentSession`, where that is not the session itself.
+https://help.openai.com/en/articles/7260999-how-do-i-export-my-chatgpt-history-and-data
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from storage.transfer.formats import facts
+from storage.transfer.formats.branches import Branch, branches, forks
+from storage.transfer.formats.chatgpt.messages import MessageWriter, Node
+from storage.transfer.formats.conversations import Conversations, Models, facts_of
+from storage.transfer.formats.dialogue import Dialogue, label_of
+from storage.transfer.formats.foreign import ForeignSession, Losses
+from storage.transfer.formats.naming import OwnIds, label_of_events
+from storage.transfer.formats.unreadable import left_out
+from storage.transfer.formats.values import as_object, most
+
+FORMAT = "chatgpt"
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first records of a document are conversations."""
+    return most(values, _is_conversation)
+
+
+def _is_conversation(value: object) -> bool:
+    if not isinstance(value, dict) or not isinstance(nodes := value.get("mapping"), dict):
+        return False
+    if not nodes:
+        return "current_node" in value
+    return most(list(nodes.values()), _is_node)
+
+
+def _is_node(value: object) -> bool:
+    return isinstance(value, dict) and not {"message", "parent", "children"}.isdisjoint(value)
+
+
+def reader(name: str, losses: Losses) -> Conversations:
+    """A reader of one document."""
+    return Conversations(losses, _sessions)
+
+
+def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
+    nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{place}.mapping"), place, losses)
+    models: Models = {}
+    found: list[Branch[Node]] = []
+    for root in roots:
+        writer = MessageWriter(Dialogue(f"{key} {root.id}" if found else key, losses), losses, models, place)
+        found += branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
+    told = facts_of(conversation, ("mapping", "title"), models)
+    metadata = facts.told(told, place, losses)
+    own_id = ids.take(conversation.get("conversation_id") or conversation.get("id"), losses)
+    further = forks(found, own_id, lambda node: node.id, ids, losses)
+    shown = _leaf(conversation.get("current_node"), nodes, children)
+    forks_by_leaf = {branch.last.id: fork.id for branch, fork in zip(found[1:], further, strict=True)}
+    if current := forks_by_leaf.get(shown):
+        metadata = facts.told(told | {"currentSession": current}, place, losses.apart())  # its losses are counted
+    events = found[0].events if found else []
+    label = _label(conversation) or label_of_events(events)
+    return [ForeignSession(key=key, label=label, events=events, id=own_id, metadata=metadata), *further]
+
+
+def _label(conversation: dict[str, Any]) -> str | None:
+    title = conversation.get("title")
+    return label_of(title) if isinstance(title, str) else None
+
+
+def _tree(
+    mapping: dict[str, Any], place: str, losses: Losses
+) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
+    """The nodes by id, each one's children, and the roots; each node once, those in a circle not at all."""
+    nodes = _nodes(mapping, place, losses)
+    children: dict[str, list[Node]] = {id: [] for id in nodes}
+    placed: set[str] = set()
+    for parent, child in _edges(nodes):
+        if child not in placed and child != parent:
+            placed.add(child)
+            children[parent].append(nodes[child])
+    roots = [node for id, node in nodes.items() if id not in placed]
+    reached = sum(1 for _ in _reached(roots, children))
+    if reached < len(nodes):
+        losses.add("node", "that no root leads to left out", len(nodes) - reached)
+    return nodes, children, roots
+
+
+def _nodes(mapping: dict[str, Any], place: str, losses: Losses) -> dict[str, Node]:
+    """The nodes that are objects; of others only their places are kept, as far as children name them."""
+    parents = {
+        parent for node in mapping.values() if isinstance(node, dict) and isinstance(parent := node.get("parent"), str)
+    }
+    nodes: dict[str, Node] = {}
+    for id, node in mapping.items():
+        with left_out(losses):
+            if id in parents:
+                nodes[id] = Node(id, {})
+            nodes[id] = Node(id, as_object(node, f"{place} {id}"))
+    return nodes
+
+
+def _edges(nodes: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
+    """Parent and child: in the parents' order first, then those that only the child knows."""
+    for id, node in nodes.items():
+        listed = node.fields.get("children")
+        for child in listed if isinstance(listed, list) else ():
+            if isinstance(child, str) and child in nodes:
+                parent = nodes[child].fields.get("parent")
+                if parent == id or not isinstance(parent, str) or parent not in nodes:
+                    yield id, child
+    for id, node in nodes.items():
+        parent = node.fields.get("parent")
+        if isinstance(parent, str) and parent in nodes:
+            yield parent, id
+
+
+def _reached(roots: list[Node], children: Mapping[str, list[Node]]) -> Iterator[Node]:
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += children[node.id]
+
+
+def _leaf(id: object, nodes: Mapping[str, Node], children: Mapping[str, list[Node]]) -> str:
+    """The node at the end of first children below a node."""
+    if not isinstance(id, str) or id not in nodes:
+        return ""
+    passed = {id}
+    while children[id] and children[id][0].id not in passed:
+        id = children[id][0].id
+        passed.add(id)
+    return id

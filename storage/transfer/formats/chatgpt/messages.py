@@ -1,0 +1,276 @@
+"""The messages of ChatGPT's exports into events: an assistant message whose recipient is a tool is a call of it.
+
+Tools' messages name no call: they answer the call to the tool of their author that waits, or the last one to it.
+Thoughts come as messages of their own before the answer that they led to, and wait for it.
+"""
+
+from typing import Any, NamedTuple
+
+from storage import errors, text
+from storage.events import JsonText, RunStatus
+from storage.transfer.formats import times
+from storage.transfer.formats.conversations import Models
+from storage.transfer.formats.dialogue import Dialogue
+from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.unreadable import kept
+from storage.transfer.formats.values import as_object, as_text, shape
+
+_FIELDS = ("id", "author", "create_time", "update_time", "content", "status", "end_turn", "weight", "recipient")
+_METADATA = (
+    "is_visually_hidden_from_conversation",
+    "finish_details",
+    "attachments",
+    "model_slug",
+    "default_model_slug",
+    "parent_id",
+    "is_complete",
+    "timestamp_",
+)
+_CONTENT = ("content_type", "parts", "text")
+_SPOKEN = frozenset({"text", "multimodal_text", "code"})
+_OUTPUTS = frozenset({"text", "multimodal_text", "execution_output"})
+_FINISHED = frozenset({"finished_successfully", None})
+_CUT_OFF = frozenset({"interrupted", "max_tokens"})
+
+
+class Node(NamedTuple):
+    """A node of a conversation's mapping."""
+
+    id: str
+    fields: dict[str, Any]
+
+
+class _Message(NamedTuple):
+    """A message of the export; `kind` is its content's type, `whole` all of it as JSON, `time` in ms since 1970."""
+
+    id: str
+    role: str
+    name: str | None
+    kind: str
+    content: dict[str, Any]
+    metadata: dict[str, Any]
+    fields: dict[str, Any]
+    whole: JsonText
+    time: int | None
+    place: str
+
+
+class _Said(NamedTuple):
+    text: str
+    blocks: JsonText | None
+
+
+class MessageWriter:
+    """Logs the messages of one path through a conversation."""
+
+    def __init__(self, dialogue: Dialogue, losses: Losses, models: Models, place: str) -> None:
+        self.dialogue = dialogue
+        self._losses = losses
+        self._models = models
+        self._place = place
+        self._thoughts: list[_Message] = []
+        self._waiting: list[tuple[str, str]] = []
+        self._answered: tuple[str, str] | None = None
+
+    def fork(self, key: str) -> "MessageWriter":
+        """A writer in the same state for another session."""
+        other = MessageWriter(self.dialogue.fork(key), self._losses, self._models, self._place)
+        other._thoughts = self._thoughts.copy()
+        other._waiting = self._waiting.copy()
+        other._answered = self._answered
+        return other
+
+    def end(self) -> None:
+        """Counts the thoughts whose answer has not come."""
+        if self._thoughts:
+            self._losses.add("message", "with thoughts held back until its answer is there", len(self._thoughts))
+
+    def add(self, node: Node) -> None:
+        """Logs the message of a node, if it has one."""
+        given = node.fields.get("message")
+        if given is None:
+            return
+        place = f"{self._place} {node.id}"
+        with kept(given, self.dialogue, self._losses):
+            message = _message(node.id, given, text.to_json(given, place), place)
+            self._log(message)
+            self._losses.fields("message", message.fields, (*_FIELDS, "metadata"))
+            self._losses.fields("metadata record", message.metadata, _METADATA)
+
+    def _log(self, message: _Message) -> None:
+        match message.role:
+            case "assistant":
+                self._assistant(message)
+            case "user":
+                self._user(message)
+            case "tool":
+                self._tool(message)
+            case "system" if message.kind in _SPOKEN:
+                said = self._said(message)
+                self._release()
+                self.dialogue.system(said.text, time=message.time)
+                if said.blocks is not None:
+                    self._losses.add("system message", "lost its parts other than text")
+            case _:
+                self._custom(message)
+
+    def _custom(self, message: _Message) -> None:
+        self._losses.add("message", "of a kind that has no event kept as custom")
+        self.dialogue.custom(message.kind, message.whole, time=message.time)
+
+    def _user(self, message: _Message) -> None:
+        if message.kind == "user_editable_context":
+            given = [message.content.get("user_profile"), message.content.get("user_instructions")]
+            self._release()
+            self.dialogue.system(
+                "\n\n".join(each for each in given if isinstance(each, str) and each), time=message.time
+            )
+            self._losses.add("user message", "with custom instructions became a system message")
+            return
+        if message.kind not in _SPOKEN:
+            self._custom(message)
+            return
+        content = self._said(message)
+        self._release()
+        if message.metadata.get("is_visually_hidden_from_conversation") is not True:
+            self.dialogue.start_turn(time=message.time)
+        self.dialogue.user(content.text, blocks=content.blocks, time=message.time)
+
+    def _assistant(self, message: _Message) -> None:
+        recipient = message.fields.get("recipient")
+        calls = isinstance(recipient, str) and recipient not in ("all", "")
+        if message.kind == "thoughts":
+            self._thoughts.append(message)
+            return
+        if message.kind not in _SPOKEN:
+            self._custom(message)
+            return
+        said = self._said(message)
+        reasoning = "\n\n".join(filter(None, map(_thoughts, self._thoughts))) or None
+        began = self._thoughts[0].time if self._thoughts else message.time
+        self._thoughts.clear()
+        if isinstance(slug := message.metadata.get("model_slug"), str) and slug:
+            self._models[text.clean(slug)] = None
+        stop = _stop(message)
+        self.dialogue.start_step(agent=message.name, time=began)
+        self.dialogue.assistant(
+            "" if calls else said.text,
+            reasoning=reasoning,
+            blocks=said.blocks,
+            interrupted=stop is not None,
+            time=message.time,
+        )
+        if calls:
+            self.dialogue.call(message.id, str(recipient), text.to_json(said.text, message.place), time=message.time)
+            self._waiting.append((str(recipient), message.id))
+            return
+        self.dialogue.end_step(time=times.seconds(message.fields.get("update_time")))
+        if stop is not None:
+            self.dialogue.end_turn(status=RunStatus.FAILED, error=stop, time=message.time)
+        elif message.fields.get("end_turn") is not False:
+            self.dialogue.end_turn(time=message.time)
+
+    def _tool(self, message: _Message) -> None:
+        plain = message.kind in _OUTPUTS
+        said = self._said(message) if plain else _Said(text.to_json(message.content, message.place), None)
+        result = text.to_json(said.text, message.place) if plain else said.text
+        self._release()
+        error = message.content.get("text") if message.kind == "system_error" else None
+        self.dialogue.result(
+            self._call_of(message),
+            None if isinstance(error, str) else result,
+            error=error if isinstance(error, str) else None,
+            blocks=said.blocks,
+            duration_ms=_duration(message.metadata.get("aggregate_result")),
+            time=message.time,
+        )
+
+    def _call_of(self, message: _Message) -> str:
+        for index, (recipient, id) in enumerate(self._waiting):
+            if message.name is None or _tool_of(recipient) == _tool_of(message.name):
+                del self._waiting[index]
+                self._answered = (_tool_of(recipient), id)
+                return id
+        if self._answered is not None and (message.name is None or self._answered[0] == _tool_of(message.name)):
+            self._losses.add("tool message", "that answers a call once more is not on the surface")
+            return self._answered[1]
+        self._losses.add("tool message", "without a call")
+        return message.id
+
+    def _release(self) -> None:
+        """Logs thoughts that led to no answer."""
+        for message in self._thoughts:
+            self._custom(message)
+        self._thoughts.clear()
+
+    def _said(self, message: _Message) -> _Said:
+        content = message.content
+        parts = content.get("parts")
+        if not isinstance(parts, list):
+            parts = [as_text(content.get("text"), f"{message.place}.content")]
+        self._losses.fields("message content", content, _CONTENT)
+        if message.role == "user" and isinstance(attached := message.metadata.get("attachments"), list):
+            parts = [*parts, *({"type": "attachment", "attachment": each} for each in attached)]
+        texts = [_text_of(part) for part in parts]
+        blocks = None
+        if not all(isinstance(part, str) for part in parts):
+            known = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+            blocks = text.to_json(known, message.place)
+        return _Said("\n".join(filter(None, texts)), blocks)
+
+
+def _message(id: str, value: object, whole: JsonText, place: str) -> _Message:
+    fields = as_object(value, place)
+    author = as_object(fields.get("author"), f"{place}.author")
+    content = as_object(fields.get("content"), f"{place}.content")
+    kind = content.get("content_type", "text")
+    if not isinstance(kind, str) or not isinstance(name := author.get("name"), str | None):
+        raise errors.BadInput(f"{place}: its kind or its author's name is {shape(kind)}")
+    metadata = fields.get("metadata")
+    return _Message(
+        id=id or "message",
+        role=as_text(author.get("role"), f"{place}.author.role"),
+        name=name or None,
+        kind=kind,
+        content=content,
+        metadata=metadata if isinstance(metadata, dict) else {},
+        fields=fields,
+        whole=whole,
+        time=times.seconds(fields.get("create_time")),
+        place=place,
+    )
+
+
+def _text_of(part: object) -> str | None:
+    if isinstance(part, dict) and part.get("content_type") == "audio_transcription":
+        part = part.get("text")
+    return part if isinstance(part, str) else None
+
+
+def _thoughts(message: _Message) -> str:
+    given = message.content.get("thoughts")
+    thoughts = [thought for thought in given if isinstance(thought, dict)] if isinstance(given, list) else []
+    texts = [thought.get(name) for thought in thoughts for name in ("summary", "content")]
+    return "\n\n".join(each for each in texts if isinstance(each, str) and each)
+
+
+def _stop(message: _Message) -> str | None:
+    """Why an answer was cut off, if it was."""
+    details = message.metadata.get("finish_details")
+    kind = details.get("type") if isinstance(details, dict) else None
+    if isinstance(kind, str) and kind in _CUT_OFF:
+        return kind
+    status = message.fields.get("status")
+    return status if isinstance(status, str) and status not in _FINISHED else None
+
+
+def _duration(run: object) -> float | None:
+    """Of an execution of code, in ms."""
+    if not isinstance(run, dict):
+        return None
+    start, end = times.seconds(run.get("start_time")), times.seconds(run.get("end_time"))
+    return None if start is None or end is None or end < start else end - start
+
+
+def _tool_of(name: str) -> str:
+    return name.partition(".")[0]

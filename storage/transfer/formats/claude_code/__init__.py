@@ -1,0 +1,5 @@
+"""Logs of Claude Code, one JSON record a line, linked to a tree by `uuid` and `parentUuid`."""
+
+from storage.transfer.formats.claude_code.format import FORMAT, fits, reader
+
+__all__ = ["FORMAT", "fits", "reader"]

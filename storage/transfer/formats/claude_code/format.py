@@ -1,0 +1,227 @@
+"""Logs of Claude Code, one JSON record a line, linked to a tree by `uuid` and `parentUuid`.
+
+A prompt in the place of another one begins a branch. A sub-agent's log names the session that it ran in; where it is a
+file of its own, its session stands under that one. A forked session's log begins with copies of the other's records.
+https://github.com/anthropics/claude-code
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+from storage import errors, text
+from storage.transfer.formats.claude_code.content import Answer, Entry, Results, Said, Titled
+from storage.transfer.formats.claude_code.records import entry
+from storage.transfer.formats.claude_code.thread import Thread
+from storage.transfer.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
+from storage.transfer.formats.records import Record
+
+FORMAT = "claude-code"
+MAX_EARLY = 1000
+"""Records before the first one of a session that are kept for it."""
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether one of a document's first records is one that only Claude Code writes."""
+    return any(_is_own(value) for value in values)
+
+
+def _is_own(value: object) -> bool:
+    match value:
+        case {"type": str(), "uuid": str(), "parentUuid": str() | None, "sessionId": str()}:
+            return True
+        case {"type": "summary", "summary": str(), "leafUuid": str()}:
+            return True
+        case {"type": "file-history-snapshot", "messageId": str(), "snapshot": dict()}:
+            return True
+        case {"type": "queue-operation", "operation": str(), "sessionId": str()}:
+            return True
+        case {"type": "custom-title", "customTitle": str(), "sessionId": str()}:
+            return True
+    return False
+
+
+def reader(name: str, losses: Losses) -> Reader:
+    """A reader of one log."""
+    return _Reader(losses)
+
+
+class _Reader:
+    """Threads by the records that belong to them.
+
+    Of a record a hash of its uuid is kept; of each prompt the state before it, for a branch that may begin there.
+    """
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._threads: dict[str, Thread] = {}
+        self._current: Thread | None = None
+        self._of: dict[int, Thread] = {}
+        self._points: dict[int, Thread] = {}
+        self._early: list[Entry] = []
+        self._titles: dict[int, Titled] = {}
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The steps of the next record. Raises BadInput, with its place, for one that breaks the format."""
+        found = Losses()
+        read = entry(record, found)
+        if read.uuid is not None and hash(read.uuid) in self._of:
+            self._losses.add("record", "given twice, left out the second time")
+            return ()
+        steps: list[Step] = []
+        thread = self._thread(read, steps)
+        if thread is None and _is_message(read):
+            raise errors.BadInput(f"{read.place}: sessionId: is required, as no record before names one")
+        self._losses.include(found)
+        if thread is None:
+            self._keep(read)
+            return steps
+        return steps + self._apply(thread, read)
+
+    def end(self) -> Sequence[Step]:
+        """Nothing; counts what is held back."""
+        for thread in self._threads.values():
+            thread.end()
+        if self._early:
+            self._losses.add("record", "at the end of the log held back until its session begins", len(self._early))
+        return ()
+
+    def _keep(self, read: Entry) -> None:
+        if len(self._early) < MAX_EARLY:
+            self._early.append(read)
+        else:
+            self._losses.add("record", f"after {MAX_EARLY} others without a session left out")
+
+    def _apply(self, thread: Thread, read: Entry) -> list[Step]:
+        steps: list[Step] = []
+        read = thread.expanded(read)
+        if read.opens and (read.parent is not None or read.rooted):
+            thread = self._at_its_place(thread, read, steps)
+        steps += thread.add(read)
+        if isinstance(read.content, Titled) and read.content.leaf is not None:
+            steps += self._name_leaf(read.content, hash(read.content.leaf))
+        if read.uuid is not None:
+            mark = hash(read.uuid)
+            self._of[mark] = thread
+            thread.tip = mark
+            if (titled := self._titles.pop(mark, None)) is not None:
+                steps += thread.rename(titled)
+        return steps
+
+    def _name_leaf(self, titled: Titled, leaf: int) -> list[Step]:
+        """A summary names the session of its leaf, which may be another file's, or come later."""
+        if (thread := self._of.get(leaf)) is not None:
+            return thread.rename(titled)
+        self._titles[leaf] = titled
+        return []
+
+    def _at_its_place(self, thread: Thread, read: Entry, steps: list[Step]) -> Thread:
+        """The thread itself, or where something was typed in the same place before, a branch from there."""
+        point = hash((thread.root, read.parent))
+        before = self._points.get(point)
+        if before is None:
+            if isinstance(read.content, Said):
+                thread.settle()
+            self._points[point] = thread.fork(thread.key)
+            return thread
+        branch = before.fork(self._new_key(_id(before.root, read.uuid or f"at-{before.dialogue.head}")))
+        self._begin(branch, read, steps, parent=before, source=before, at_seq=before.dialogue.head, counted=False)
+        return branch
+
+    def _thread(self, read: Entry, steps: list[Step]) -> Thread | None:
+        """The thread that a record belongs to, begun if it is the first one."""
+        parent = self._of.get(hash(read.parent)) if read.parent is not None else None
+        if read.session is None:
+            return parent or self._current
+        if parent is not None and _same(parent, read):
+            return parent
+        key = _id(read.session)
+        if read.sidechain:
+            own = read.agent or (read.uuid if read.uuid is not None else "sidechain")
+            key = _id(read.session, own)
+        if (thread := self._threads.get(key)) is not None:
+            return thread
+        if read.uuid is None and not _is_message(read):
+            return None
+        if parent is not None and not read.sidechain:
+            return self._continued(parent, key, read, steps)
+        thread = Thread(key, read, self._losses)
+        above = self._threads.get(_id(read.session)) if read.sidechain else None
+        self._begin(thread, read, steps, parent=above)
+        return thread
+
+    def _continued(self, parent: Thread, key: str, read: Entry, steps: list[Step]) -> Thread:
+        """A session that goes on where another one of the same log stands."""
+        tip = parent.tip == hash(read.parent)
+        before = parent if tip else self._points.get(hash((parent.root, read.parent)))
+        if before is None:
+            thread = Thread(key, read, self._losses)
+            self._begin(thread, read, steps, parent=parent, source=parent, at_seq=None)
+        else:
+            thread = before.fork(key)
+            thread.moved(read)
+            self._begin(thread, read, steps, parent=parent, source=before, at_seq=before.dialogue.head)
+        return thread
+
+    def _begin(
+        self,
+        thread: Thread,
+        read: Entry,
+        steps: list[Step],
+        *,
+        parent: Thread | None = None,
+        source: Thread | None = None,
+        at_seq: int | None = 0,
+        counted: bool = True,
+    ) -> None:
+        """A session begins; the records that waited for it come first."""
+        facts = {**thread.facts, **read.facts}
+        named = {"sessionId": read.session, "agentId": read.agent} if read.sidechain else {}
+        metadata = named | facts | {"forkedFrom": read.forked_from}
+        told = {name: value for name, value in metadata.items() if value is not None}
+        if read.session is not None and legal_id(read.session) is None:
+            self._losses.add("session", "got another id, as its own cannot be one here")
+        thread.facts = facts
+        steps.append(
+            ForeignSession(
+                key=thread.key,
+                label=thread.label_by(read),
+                id=thread.key,
+                parent=parent.key if parent is not None else None,
+                parent_id=_id(read.session or "") if read.sidechain and parent is None else None,
+                source=source.key if source is not None else None,
+                at_seq=at_seq,
+                repeats=legal_id(read.forked_from) if source is None and read.forked_from != read.session else None,
+                metadata=text.to_json(told, read.place) if told else None,
+                counted=counted,
+            )
+        )
+        self._threads[thread.key] = thread
+        if not thread.sidechain:
+            self._current = thread
+        waiting, self._early = self._early, []
+        for early in waiting:
+            if early.session in (None, thread.session):
+                steps += self._apply(thread, early)
+            else:
+                self._early.append(early)
+
+    def _new_key(self, key: str) -> str:
+        return key if key not in self._threads else _id(key, str(len(self._threads)))
+
+
+def _is_message(read: Entry) -> bool:
+    return isinstance(read.content, Said | Answer | Results)
+
+
+def _same(thread: Thread, read: Entry) -> bool:
+    """Whether a record goes on with the thread of its parent."""
+    named = thread.session == read.session and thread.sidechain == read.sidechain
+    return named and (not read.sidechain or thread.agent == read.agent)
+
+
+def _id(*parts: str) -> str:
+    """An id made of the log's own, the same at each reading; where that is not legal here, of a digest of it."""
+    made = ":".join(parts)
+    if legal_id(made) is not None:
+        return made
+    return f"claude-code:{hashlib.sha256(made.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

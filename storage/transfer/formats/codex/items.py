@@ -1,0 +1,219 @@
+"""The parts of Codex rollouts: items of the model's view, with their texts, calls, outputs and durations."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from storage import errors, text
+from storage.events import JsonText
+from storage.transfer.formats.decoding import decode
+from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.values import as_text, measure
+
+_CALLS = {
+    "function_call": ("name", "arguments"),
+    "custom_tool_call": ("name", "input"),
+    "local_shell_call": (None, "action"),
+}
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+_KNOWN = {
+    "message": ("role", "content"),
+    "reasoning": ("summary", "content", "encrypted_content"),
+    "function_call": ("name", "arguments", "call_id"),
+    "custom_tool_call": ("name", "input", "call_id"),
+    "local_shell_call": ("action", "call_id"),
+    **dict.fromkeys(_OUTPUTS, ("call_id", "output")),
+}
+_WALL_TIME = re.compile(r"^Wall time: ([0-9]+(?:\.[0-9]+)?) seconds$", re.MULTILINE)
+_HEADER = 400
+"""Characters at the start of an output in which the tool tells its duration."""
+_INJECTED = (
+    "# AGENTS.md instructions",
+    "<environment_context>",
+    "<user_instructions>",
+    "<turn_aborted>",
+    "<subagent_notification>",
+    "<skill>",
+    "<user_shell_command>",
+)
+
+
+class Message(NamedTuple):
+    """A message of `role`; `blocks` are its parts where they are not a single text."""
+
+    role: str
+    content: str
+    blocks: JsonText | None
+
+    @property
+    def injected(self) -> bool:
+        """Whether Codex put it in for the user: instructions, the environment, notices."""
+        return self.content.lstrip().startswith(_INJECTED)
+
+
+class Reasoning(NamedTuple):
+    """What can be read of the model's reasoning; `sealed` is the item where some of it cannot."""
+
+    content: str
+    sealed: JsonText | None
+
+
+class Call(NamedTuple):
+    """A call that an output will answer."""
+
+    id: object
+    name: str
+    args: JsonText
+
+
+class Output(NamedTuple):
+    """What a call gave: one of `result` and `error`."""
+
+    id: object
+    result: JsonText | None
+    error: str | None
+    blocks: JsonText | None
+    duration_ms: float | None
+
+
+class Other(NamedTuple):
+    """An item without an event type here; `call` where the model's provider ran a tool."""
+
+    name: str
+    data: JsonText
+    call: bool
+
+
+Item = Message | Reasoning | Call | Output | Other
+
+
+def item(payload: Mapping[str, Any], place: str, losses: Losses, *known: str) -> Item:
+    """What an item says; fields beyond `known` that are not taken over are counted. Raises BadInput with the place."""
+    kind = as_text(payload.get("type"), f"{place}: type")
+    found: Item
+    match kind:
+        case "message":
+            content, blocks = content_of(payload.get("content"), f"{place}: content")
+            found = Message(as_text(payload.get("role"), f"{place}: role"), content, blocks)
+        case "reasoning":
+            found = _reasoning(payload, place)
+        case _ if kind in _CALLS:
+            found = _call(kind, payload, place)
+        case _ if kind in _OUTPUTS:
+            found = _output(payload, place)
+        case _:
+            losses.add("record", "of another type kept as custom")
+            return Other(kind, text.to_json(_without_type(payload), place), kind.endswith("_call"))
+    losses.fields(kind, payload, (*known, "type", *_KNOWN[kind]))
+    return found
+
+
+def content_of(content: object, place: str) -> tuple[str, JsonText | None]:
+    """The text of a message or an output, and its parts where they are not a single text."""
+    match content:
+        case None:
+            return "", None
+        case str():
+            return content, None
+        case list():
+            texts = [part["text"] for part in content if _is_text(part)]
+            single = len(texts) == len(content) == 1
+            return "\n".join(texts), None if single or not content else text.to_json(content, place)
+    raise errors.BadInput(f"{place}: must be a string, a list of parts or null")
+
+
+def tokens(info: object) -> tuple[float | None, float | None]:
+    """Of a token count: those of the last call, input and output, and those of all calls."""
+    match info:
+        case {"last_token_usage": {"input_tokens": given, "output_tokens": got}, **rest}:
+            total = rest.get("total_token_usage")
+            counts = [count for count in map(measure, (given, got)) if count is not None]
+            return sum(counts) if counts else None, _total(total)
+    return None, None
+
+
+def duration_ms(value: object) -> float | None:
+    """Of `{secs, nanos}`."""
+    match value:
+        case {"secs": secs, "nanos": nanos}:
+            whole, part = measure(secs), measure(nanos)
+            return None if whole is None or part is None else whole * 1000 + round(part / 1_000_000)
+    return None
+
+
+def _total(usage: object) -> float | None:
+    return measure(usage.get("total_tokens")) if isinstance(usage, dict) else None
+
+
+def _reasoning(payload: Mapping[str, Any], place: str) -> Reasoning:
+    parts = [*_parts(payload.get("summary")), *_parts(payload.get("content"))]
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    sealed = payload.get("encrypted_content") is not None or len(texts) < len(parts)
+    return Reasoning("\n\n".join(texts), text.to_json(_without_type(payload), place) if sealed else None)
+
+
+def _parts(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _call(kind: str, payload: Mapping[str, Any], place: str) -> Call:
+    name, args = _CALLS[kind]
+    return Call(
+        payload.get("call_id") or payload.get("id"),
+        "local_shell" if name is None else as_text(payload.get(name), f"{place}: {name}"),
+        text.to_json(payload.get(args), f"{place}: {args}"),
+    )
+
+
+def _output(payload: Mapping[str, Any], place: str) -> Output:
+    output = payload.get("output")
+    failed = False
+    if isinstance(output, dict) and "content" in output:
+        failed = output.get("success") is False
+        output = output["content"]
+    if isinstance(output, dict):
+        return Output(payload.get("call_id"), text.to_json(output, f"{place}: output"), None, None, _lasted(output))
+    content, blocks = content_of(output, f"{place}: output")
+    return Output(
+        payload.get("call_id"),
+        None if failed else text.to_json(content, place),
+        (content or "failed") if failed else None,
+        blocks,
+        _told_duration(content, place),
+    )
+
+
+def _told_duration(output: str, place: str) -> float | None:
+    """The duration that the text of an output tells: as JSON with metadata, or in the lines before the output."""
+    if output.startswith("{") and '"duration_seconds"' in output:
+        try:
+            return _lasted(decode(output, place))
+        except errors.BadInput:
+            return None
+    head, _, _ = f"\n{output[:_HEADER]}".partition("\nOutput:")
+    found = _WALL_TIME.search(head)
+    return _milliseconds(float(found[1])) if found else None
+
+
+def _lasted(output: object) -> float | None:
+    match output:
+        case {"metadata": {"duration_seconds": seconds}}:
+            return _milliseconds(seconds)
+    return None
+
+
+def _milliseconds(seconds: object) -> float | None:
+    told = measure(seconds)
+    return None if told is None else round(told * 1000, 3)
+
+
+def _without_type(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if name != "type"}
+
+
+def _is_text(part: object) -> bool:
+    return (
+        isinstance(part, dict)
+        and part.get("type") in ("input_text", "output_text", "text")
+        and isinstance(part.get("text"), str)
+    )

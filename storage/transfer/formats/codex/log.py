@@ -1,0 +1,250 @@
+"""The log of a Codex rollout: its turns, and one step for each response of the model.
+
+A response is over with its token count or the first output of its calls. Where the rollout marks turns, they run from
+the first thing that the user or the model says in them, so that what Codex puts in before stands outside; else from
+one message of the user to the response without calls, or the next message.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from storage import text
+from storage.events import AssistantMessage, JsonText, RunStatus, SurfaceHide, SystemMessage, UserMessage
+from storage.transfer.formats.codex.items import Call, Item, Message, Other, Output, Reasoning
+from storage.transfer.formats.dialogue import MAX_IDENTIFIER, Dialogue, label_of
+from storage.transfer.formats.foreign import Losses
+
+_REMEMBERED = 512
+"""Messages that a compaction can replace one by one, user messages to roll back to, durations to come."""
+
+
+class _Marked(NamedTuple):
+    id: object
+    time: int | None
+
+
+class Rollout:
+    """The events of one rollout. `label` is what it could be called; `counts` is false where no tokens are told."""
+
+    def __init__(self, dialogue: Dialogue, losses: Losses, *, agent: str | None = None) -> None:
+        self.dialogue = dialogue
+        self.label: str | None = None
+        self.counts = True
+        self.time: int | None = None
+        self.model: dict[str, str] = {}
+        self.error: str | None = None
+        self._losses = losses
+        self._agent = agent
+        self._marked: _Marked | None = None
+        self._turn: _Marked | None = None
+        self._turn_ids: set[str] = set()
+        self._quiet = False
+        self._complete = False
+        self._is_counted = False
+        self._counted: float | None = None
+        self._total: float | None = None
+        self._answered = False
+        self._called = False
+        self._thoughts: list[str] = []
+        self._durations: dict[str, float] = {}
+        self._texts: list[int] = []
+        self._asked: deque[int] = deque(maxlen=_REMEMBERED)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a turn was marked in which nothing has been said."""
+        return self._marked is not None
+
+    def add(self, item: Item, time: int | None) -> None:
+        """Logs an item of the model's view."""
+        match item:
+            case Message(role="assistant"):
+                self._assistant(item, time)
+            case Message(role="user"):
+                self._user(item, time)
+            case Message():
+                self._text(self.dialogue.system(item.content, time=time))
+            case Reasoning():
+                self._reasoning(item, time)
+            case Call():
+                self._respond(time)
+                self._called = True
+                self.dialogue.call(item.id, item.name, item.args, time=time)
+            case Output():
+                self._output(item, time)
+            case Other():
+                if item.call:
+                    self._respond(time)
+                self.dialogue.custom(item.name, item.data, time=time)
+
+    def mark_turn(self, id: object, time: int | None) -> None:
+        """A turn begins; it shows with the first message of the user or the model in it."""
+        if self._marked is not None:
+            self._start_turn(time)
+        if self.dialogue.turn is not None:
+            self._end_turn(self.time, "its end is not in the log" if self._turn is not None else None)
+        self._marked = _Marked(id, time)
+
+    def end_turn(self, id: object, time: int | None, error: str | None = None) -> bool:
+        """Ends the open turn, if it has this id or none is told; whether it does. With an error it has failed."""
+        marked = self._marked or self._turn
+        if id is not None and marked is not None and marked.id != id:
+            return False
+        if self._marked is not None:
+            self._start_turn(time)
+        if self.dialogue.turn is None:
+            return False
+        self._end_turn(time, error or self.error)
+        return True
+
+    def count(self, tokens: float | None, total: float | None, output: JsonText, time: int | None) -> None:
+        """The tokens of a response, which is over with it; told again (the same total) they count once."""
+        if total is not None and total == self._total:
+            return
+        self._total = total
+        if self.dialogue.step is None:
+            self._losses.add("token count", "outside a step left out")
+            return
+        if tokens is not None:
+            self._counted = (self._counted or 0) + tokens
+        self.dialogue.measure(token_count=self._counted, model_output=output)
+        self._complete = self._is_counted = True
+        if not self.dialogue.awaits:
+            self.dialogue.end_step(time=time)
+            if self._turn is None and self._answered and not self._called:
+                self._end_turn(time)
+
+    def lasted(self, call_id: object, duration_ms: float | None) -> None:
+        """The duration of a call whose output may come yet."""
+        if isinstance(call_id, str) and duration_ms is not None:
+            self._durations[call_id] = duration_ms
+            if len(self._durations) > _REMEMBERED:
+                del self._durations[next(iter(self._durations))]
+
+    def replace(self, messages: Sequence[Message], time: int | None) -> None:
+        """Messages take the place of all that the surface holds, each of a part of it, as far as it has parts."""
+        end = self.dialogue.head - 1
+        starts = [0, *self._texts[1:]]
+        self._texts = []
+        self._asked.clear()
+        for index, message in enumerate(messages):
+            replaces = None
+            if index < len(starts) and end >= 0:
+                last = index == len(messages) - 1 or index == len(starts) - 1
+                replaces = (starts[index], end if last else starts[index + 1] - 1)
+            seq = self.dialogue.add(_event(message, time), replaces)
+            self._text(seq)
+            if message.role == "user" and not message.injected:
+                self._asked.append(seq)
+
+    def roll_back(self, turns: int, time: int | None) -> None:
+        """The last messages of the user and what came of them leave the surface."""
+        if not self._asked or turns < 1:
+            return
+        first = self._asked[-min(turns, len(self._asked))]
+        reason = f"the last {turns} turns were rolled back"
+        self.dialogue.add(SurfaceHide(from_seq=first, to_seq=self.dialogue.head, reason=reason, timestamp=time))
+        while self._asked and self._asked[-1] >= first:
+            self._asked.pop()
+        self._texts = [seq for seq in self._texts if seq < first]
+
+    def _user(self, message: Message, time: int | None) -> None:
+        if not message.injected:
+            goes_on = self.dialogue.turn is not None and (self._turn is not None or self._quiet)
+            if self._marked is not None or not goes_on:
+                self._start_turn(time)
+            self._asked.append(self.dialogue.head)
+            self.label = self.label or label_of(message.content)
+        self._text(self.dialogue.user(message.content, blocks=message.blocks, time=time))
+
+    def _assistant(self, message: Message, time: int | None) -> None:
+        self._respond(time)
+        self._answered = True
+        reasoning = "\n\n".join(self._thoughts) or None
+        self._thoughts = []
+        self.dialogue.measure(thought=None)
+        self._text(self.dialogue.assistant(message.content, reasoning=reasoning, blocks=message.blocks, time=time))
+
+    def _reasoning(self, item: Reasoning, time: int | None) -> None:
+        self._respond(time)
+        if item.content:
+            self._thoughts.append(item.content)
+            self.dialogue.measure(thought="\n\n".join(self._thoughts))
+        if item.sealed is not None:
+            self._losses.add("reasoning", "that cannot be read kept as custom")
+            self.dialogue.custom("reasoning", item.sealed, time=time)
+
+    def _output(self, item: Output, time: int | None) -> None:
+        told = self._durations.pop(item.id, None) if isinstance(item.id, str) else None
+        self.dialogue.result(
+            item.id,
+            item.result,
+            error=item.error,
+            blocks=item.blocks,
+            duration_ms=told if item.duration_ms is None else item.duration_ms,
+            time=time,
+            ends_step=False,
+        )
+        self._complete = True
+        if (self._is_counted or not self.counts) and not self.dialogue.awaits:
+            self.dialogue.end_step(time=time)
+
+    def _respond(self, time: int | None) -> None:
+        """The model says something: a new step, unless its response goes on."""
+        if self._marked is not None:
+            self._start_turn(time)
+        if self.dialogue.turn is None:
+            self._turn = None
+        if self.dialogue.step is None or self._complete:
+            self.dialogue.end_step(time=self.time)
+            self.dialogue.start_step(agent=self._agent, time=time)
+            if self.model:
+                self.dialogue.measure(model_output=text.to_json(self.model, "model"))
+            self._complete = self._is_counted = self._called = self._answered = False
+            self._counted = None
+            self._thoughts = []
+        self._quiet = False
+        self.error = None
+
+    def _start_turn(self, time: int | None) -> None:
+        if self.dialogue.turn is not None:
+            self._end_turn(self.time)
+        self._turn, self._marked = self._marked, None
+        if self._turn is None:
+            self.dialogue.start_turn(time=time)
+        else:
+            self.dialogue.start_turn(id=self._unused(self._turn.id), time=self._turn.time)
+        self._quiet = True
+        self.error = None
+
+    def _end_turn(self, time: int | None, error: str | None = None) -> None:
+        status = RunStatus.SUCCESS if error is None else RunStatus.FAILED
+        time = time or self.time
+        self.dialogue.end_step(time=time)
+        self.dialogue.end_turn(status=status, error=error, time=time)
+        self._turn = None
+        self.error = None
+
+    def _unused(self, id: object) -> str | None:
+        if not isinstance(id, str) or not 1 <= len(id) <= MAX_IDENTIFIER or id.startswith("turn-"):
+            return None
+        id = text.clean(id)
+        if id in self._turn_ids:
+            self._losses.add("turn", "got another id, as an earlier one has the same")
+            return None
+        self._turn_ids.add(id)
+        return id
+
+    def _text(self, seq: int) -> None:
+        if len(self._texts) < _REMEMBERED:
+            self._texts.append(seq)
+
+
+def _event(message: Message, time: int | None) -> UserMessage | AssistantMessage | SystemMessage:
+    fields: dict[str, Any] = {"content": message.content, "timestamp": time}
+    if message.role == "user":
+        return UserMessage(blocks=message.blocks, **fields)
+    if message.role == "assistant":
+        return AssistantMessage(blocks=message.blocks, **fields)
+    return SystemMessage(**fields)

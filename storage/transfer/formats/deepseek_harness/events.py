@@ -1,0 +1,287 @@
+"""The events of a DeepSeek Harness log's records, with the turns and steps that the log has open."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from storage import errors, text
+from storage.events import (
+    AssistantChunk,
+    AssistantMessage,
+    ChunkKind,
+    CustomEvent,
+    Event,
+    RunStatus,
+    StepEnd,
+    StepStart,
+    SurfaceOp,
+    SurfaceOpKind,
+    Surfacing,
+    ToolCall,
+    ToolResult,
+    TurnEnd,
+    TurnStart,
+    UserMessage,
+)
+from storage.transfer.formats import times
+from storage.transfer.formats.dialogue import MAX_IDENTIFIER
+from storage.transfer.formats.foreign import HOLE, Logged, Losses, Renamed, Step
+from storage.transfer.formats.values import as_list, as_object, as_text, at
+
+_PACKED = {
+    "text-chunks": ("texts", ChunkKind.TEXT),
+    "reasoning-chunks": ("texts", ChunkKind.REASONING),
+    "tool-call-chunks": ("args", ChunkKind.TOOL_ARGS),
+}
+_DELTAS = {
+    "text-delta": ("text", ChunkKind.TEXT),
+    "reasoning-delta": ("text", ChunkKind.REASONING),
+    "tool-call-delta": ("argumentsDelta", ChunkKind.TOOL_ARGS),
+}
+_BOUNDS = frozenset({"turn/start", "turn/end", "step/start", "step/end"})
+_SURFACING = frozenset({"user/message", "assistant/message", "tool/result"})
+
+
+class Log:
+    """Makes the events of the session `key` of its records, and keeps the turns and steps that they open."""
+
+    def __init__(self, key: str, losses: Losses) -> None:
+        self._key = key
+        self._losses = losses
+        self._left_out = losses.left_out
+        self._open: dict[str, set[str]] = {}
+        self._started: dict[str, set[str]] = {}
+        self._tokens: dict[tuple[str, str], float] = {}
+
+    def add(self, record: dict[str, Any], place: str) -> list[Step]:
+        """The event of a record, or the events of a packed one, after one for each that was left out before.
+
+        Raises BadInput, naming the place.
+        """
+        kind = as_text(record.get("type"), f"{place}: type")
+        with at(place):
+            if kind in _PACKED:
+                events: list[Event] = [*self._packed(kind, record, place)]
+            else:
+                events = [self._known(kind, record, place) or self._custom(kind, record, place)]
+        known = {"type", "data", "time", *(("surfaceOp", "sourceEventSeqs") if kind in _SURFACING else ())}
+        self._losses.fields("line", record, known)
+        if record.get("time") not in (None, 0) and _time(record) is None:
+            self._losses.add("record", "lost what stands for its time")
+        holes, self._left_out = self._losses.left_out - self._left_out, self._losses.left_out
+        steps: list[Step] = [Logged(self._key, event, _replaced(event)) for event in (*[HOLE] * holes, *events)]
+        match record:
+            case {"type": "session/title", "data": {"title": str(title)}} if title.strip():
+                steps.append(Renamed(self._key, text.clean(title)))
+        return steps
+
+    def _known(self, kind: str, record: dict[str, Any], place: str) -> Event | None:
+        event: Event | None = None
+        match kind:
+            case _ if kind in _BOUNDS:
+                event = self._bound(kind, _data(record, place), _time(record))
+            case "user/message":
+                event = self._user(record, place)
+            case "assistant/message":
+                event = self._assistant(record, place)
+            case "assistant/chunk":
+                event = self._chunk(record, place)
+            case "tool/call":
+                event = self._call(record, place)
+            case "tool/result":
+                event = self._result(record, place)
+        return event
+
+    def _custom(self, kind: str, record: dict[str, Any], place: str) -> Event:
+        data = {} if record.get("data") is None else record["data"]
+        what = "a turn or step out of order" if kind in _BOUNDS else "another type"
+        self._losses.add("record", f"of {what} kept as custom")
+        names = self._names(data) if isinstance(data, dict) else {}
+        return CustomEvent(name=kind, data=text.to_json(data, f"{place}: data"), timestamp=_time(record), **names)
+
+    def _bound(self, kind: str, data: dict[str, Any], time: int | None) -> Event | None:
+        turn, step = _id(data.get("turn")), _id(data.get("step"))
+        if turn is None or (kind != "turn/start" and turn not in self._open):
+            return None
+        match kind:
+            case "turn/start" if turn not in self._started:
+                self._started[turn] = set()
+                self._open[turn] = set()
+                return TurnStart(turn_id=turn, timestamp=time)
+            case "turn/end":
+                del self._open[turn]
+                error = _failure(data.get("reason"))
+                status = RunStatus.SUCCESS if error is None else RunStatus.FAILED
+                return TurnEnd(turn_id=turn, status=status, error=error, timestamp=time)
+            case "step/start" if step is not None and step not in self._started[turn]:
+                self._started[turn].add(step)
+                self._open[turn].add(step)
+                return StepStart(turn_id=turn, step_id=step, timestamp=time)
+            case "step/end" if step in self._open[turn]:
+                self._open[turn].remove(step)
+                tokens = self._tokens.pop((turn, step), None)
+                return StepEnd(turn_id=turn, step_id=step, token_count=tokens, timestamp=time)
+        return None
+
+    def _user(self, record: dict[str, Any], place: str) -> Event:
+        data = _data(record, place)
+        blocks = _blocks(data.get("content"), f"{place}: data.content")
+        self._strip("user/message", data, {"content", "role", "turn", "step"})
+        return UserMessage(
+            content=_joined(blocks, "text", place),
+            blocks=_unless(blocks, ["text"], place),
+            **self._placed(record, data),
+            **_surfacing(record, place),
+        )
+
+    def _assistant(self, record: dict[str, Any], place: str) -> Event:
+        data = _data(record, place)
+        message = as_object(data.get("message"), f"{place}: data.message")
+        blocks = _blocks(message.get("content"), f"{place}: data.message.content")
+        event = AssistantMessage(
+            content=_joined(blocks, "text", place),
+            reasoning=_joined(blocks, "reasoning", place) or None,
+            blocks=_unless(blocks, ["text", "reasoning", "tool-call"], place),
+            **self._placed(record, data),
+            **_surfacing(record, place),
+        )
+        tokens = _tokens(data.get("usage"))
+        if tokens and event.turn_id and event.step_id in self._open.get(event.turn_id, ()):
+            step = event.turn_id, event.step_id or ""
+            self._tokens[step] = self._tokens.get(step, 0) + sum(tokens)
+        self._strip("assistant/message", data | message, {"turn", "step", "message", "usage", "role", "content"})
+        return event
+
+    def _chunk(self, record: dict[str, Any], place: str) -> Event | None:
+        data = _data(record, place)
+        chunk = as_object(data.get("chunk"), f"{place}: data.chunk")
+        field, kind = _DELTAS.get(str(chunk.get("type")), ("", ChunkKind.TEXT))
+        if not field or not isinstance(chunk.get(field), str):
+            return None
+        self._strip("assistant/chunk", data | chunk, {"turn", "step", "chunk", "type", field})
+        return AssistantChunk(delta=chunk[field], kind=kind, **self._placed(record, data))
+
+    def _packed(self, packed: str, record: dict[str, Any], place: str) -> list[AssistantChunk]:
+        data = _data(record, place)
+        field, kind = _PACKED[packed]
+        deltas = as_list(data.get(field), f"{place}: data.{field}")
+        self._strip(packed, data, {"turn", "step", field})
+        placed = self._placed(record, data)
+        return [AssistantChunk(delta=delta, kind=kind, **placed) for delta in deltas]
+
+    def _call(self, record: dict[str, Any], place: str) -> Event:
+        data = _data(record, place)
+        self._strip("tool/call", data, {"turn", "step", "callId", "name", "arguments"})
+        return ToolCall(
+            call_id=data.get("callId", ""),
+            name=as_text(data.get("name"), f"{place}: data.name"),
+            args=text.to_json(data.get("arguments"), f"{place}: data.arguments"),
+            **self._placed(record, data),
+        )
+
+    def _result(self, record: dict[str, Any], place: str) -> Event:
+        data = _data(record, place)
+        message = as_object(data.get("message"), f"{place}: data.message")
+        results = _blocks(message.get("content"), f"{place}: data.message.content")
+        blocks = [
+            block for result in results for block in _blocks(result.get("content"), f"{place}: content of a result")
+        ]
+        ids = [message.get("source"), *results]
+        content = _joined(blocks, "text", place)
+        failed = any(result.get("isError") is True for result in results)
+        self._strip("tool/result", data | message, {"turn", "step", "message", "role", "content", "source"})
+        return ToolResult(
+            call_id=next((found for found in map(_call_id, ids) if found), ""),
+            result=None if failed else text.to_json(content, place),
+            error=content if failed else None,
+            blocks=_unless(blocks, ["text"], place),
+            **self._placed(record, data, late=True),
+            **_surfacing(record, place),
+        )
+
+    def _names(self, data: Mapping[str, Any], late: bool = False) -> dict[str, Any]:
+        """The turn and step that a record names, if the turn is open or, for what may come `late`, has ended."""
+        turn, step = _id(data.get("turn")), _id(data.get("step"))
+        if turn is None or turn not in (self._started if late else self._open):
+            return {}
+        return {"turn_id": turn, "step_id": step} if step in self._started[turn] else {"turn_id": turn}
+
+    def _placed(self, record: Mapping[str, Any], data: Mapping[str, Any], late: bool = False) -> dict[str, Any]:
+        names = self._names(data, late)
+        if len(names) < (data.get("turn") is not None) + (data.get("step") is not None):
+            self._losses.add("record", "named a turn or step that was not open, and is kept without it")
+        return {"timestamp": _time(record), **names}
+
+    def _strip(self, kind: str, fields: Mapping[str, Any], known: AbstractSet[str]) -> None:
+        self._losses.fields(f"{kind} record", fields, known)
+
+
+def _data(record: Mapping[str, Any], place: str) -> dict[str, Any]:
+    return as_object(record.get("data"), f"{place}: data")
+
+
+def _time(record: Mapping[str, Any]) -> int | None:
+    return times.milliseconds(record.get("time"))
+
+
+def _id(value: object) -> str | None:
+    id = text.clean(str(value)) if type(value) in (int, str) else ""
+    return id if 1 <= len(id) <= MAX_IDENTIFIER else None
+
+
+def _tokens(usage: object) -> list[int]:
+    counts = [usage.get(name) for name in ("inputTokens", "outputTokens")] if isinstance(usage, dict) else []
+    return [count for count in counts if type(count) is int and 0 <= count < 2**53]
+
+
+def _blocks(content: object, place: str) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [as_object(block, f"{place}[{index}]") for index, block in enumerate(as_list(content, place))]
+
+
+def _joined(blocks: list[dict[str, Any]], kind: str, place: str) -> str:
+    return "".join(as_text(block.get("text"), f"{place}: text") for block in blocks if block.get("type") == kind)
+
+
+def _unless(blocks: list[dict[str, Any]], kinds: list[str], place: str) -> str | None:
+    """The blocks as JSON, unless all are of these kinds, whose place is elsewhere."""
+    return None if all(block.get("type") in kinds for block in blocks) else text.to_json(blocks, place)
+
+
+def _call_id(source: object) -> Any:
+    return (source.get("callId") or source.get("toolCallId")) if isinstance(source, dict) else None
+
+
+def _surfacing(record: Mapping[str, Any], place: str) -> dict[str, Any]:
+    op = record.get("surfaceOp")
+    fields: dict[str, Any] = {"source_event_seqs": record.get("sourceEventSeqs")}
+    if isinstance(op, dict):
+        found = SurfaceOp.model_validate(op | {"op": str(op.get("op")).upper()})
+        if found.op is SurfaceOpKind.REPLACE:
+            if found.start is None or found.end is None:
+                raise errors.BadInput(f"{place}: surfaceOp replaces, but names no start and end")
+            fields["surface_op"] = found
+    elif op not in (None, "append"):
+        raise errors.BadInput(f"{place}: surfaceOp {repr(op)[:80]} is neither 'append' nor an object")
+    return fields
+
+
+def _replaced(event: Event) -> tuple[int, int] | None:
+    """What an event names as replaced; the log may span seqs there that have no place on the surface."""
+    match event:
+        case Surfacing(surface_op=SurfaceOp(op=SurfaceOpKind.REPLACE, start=int(start), end=int(end))):
+            return start, end
+    return None
+
+
+def _failure(reason: object) -> str | None:
+    """Why a turn ended if not by completing: the kind and, where there is one, the message or the inner kind."""
+    if not isinstance(reason, dict):
+        return "ended without a reason"
+    kind = str(reason.get("kind"))
+    if kind == "completed":
+        return None
+    inner = [part for name in ("failure", "error", "reason") if isinstance(part := reason.get(name), dict)]
+    details = [reason.get("message"), *(part.get("message") or part.get("kind") for part in inner)]
+    return ": ".join([kind, *[detail for detail in details if isinstance(detail, str)][:1]])

@@ -1,0 +1,291 @@
+"""A log in the making, for formats that tell of messages and calls, but not of turns and steps, or in other words.
+
+A turn runs from what starts it until its answer, a step is one model call with the tools that it asked for. Each is
+ended by the record that shows its end: the answer, the last result, or what comes next.
+"""
+
+import hashlib
+from typing import Any, NamedTuple
+
+from storage.events import (
+    AssistantMessage,
+    CustomEvent,
+    Event,
+    JsonText,
+    RunStatus,
+    StepEnd,
+    StepStart,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    TurnEnd,
+    TurnStart,
+    UserMessage,
+)
+from storage.transfer.formats.foreign import Logged, Losses, Step
+from storage.transfer.formats.open_calls import Layer, OpenCalls
+
+MAX_IDENTIFIER = 256
+LABEL_LENGTH = 80
+"""Characters of a label that is made of a text."""
+
+
+class Mark(NamedTuple):
+    """What a dialogue has open at a place, small enough to be kept for each record of a log."""
+
+    head: int
+    turn: str | None
+    step: str | None
+    counts: tuple[int, int, int, int]
+    calls: Layer
+    step_end: dict[str, Any]
+
+
+class Dialogue:
+    """The events of the session `key`, the next one at the seq `head`, with the turn and step that are open.
+
+    What is added waits in it until `take`. Times are in ms since 1970; JSON is given as text. Methods that log an event
+    return its seq.
+    """
+
+    __slots__ = (
+        "_awaited",
+        "_calls",
+        "_losses",
+        "_made_ids",
+        "_step_end",
+        "_steps",
+        "_turns",
+        "_waiting",
+        "head",
+        "key",
+        "step",
+        "turn",
+    )
+
+    def __init__(self, key: str, losses: Losses) -> None:
+        self.key = key
+        self.head = 0
+        self.turn: str | None = None
+        self.step: str | None = None
+        self._losses = losses
+        self._turns = 0
+        self._steps = 0
+        self._made_ids = 0
+        self._waiting: list[Logged] = []
+        self._calls = OpenCalls()
+        self._awaited = 0
+        self._step_end: dict[str, Any] = {}
+
+    def mark(self) -> Mark:
+        """The state now, to go on from in another session."""
+        counts = (self._turns, self._steps, self._made_ids, self._awaited)
+        return Mark(self.head, self.turn, self.step, counts, self._calls.mark(), dict(self._step_end))
+
+    def resume(self, key: str, mark: Mark) -> "Dialogue":
+        """Another session whose first own event comes at the head of the mark, with the state of then."""
+        other = Dialogue(key, self._losses)
+        other.head, other.turn, other.step = mark.head, mark.turn, mark.step
+        other._turns, other._steps, other._made_ids, other._awaited = mark.counts
+        other._calls = OpenCalls(mark.calls)
+        other._step_end = dict(mark.step_end)
+        return other
+
+    def fork(self, key: str) -> "Dialogue":
+        """The same state for another session, whose first own event comes at this one's head."""
+        return self.resume(key, self.mark())
+
+    @property
+    def awaits(self) -> bool:
+        """Whether the open step has calls without a result."""
+        return self._awaited > 0
+
+    def take(self) -> list[Step]:
+        """The events since this was last asked."""
+        taken: list[Step] = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+    def drafts(self) -> list[Event]:
+        """The same, as events alone."""
+        taken = [logged.event for logged in self._waiting]
+        self._waiting.clear()
+        return taken
+
+    def add(self, event: Event, replaces: tuple[int, int] | None = None) -> int:
+        """Logs an event, in the open turn and step unless it names its own; `replaces` is as in `Logged`."""
+        if event.turn_id is None and event.step_id is None and self.turn is not None:
+            event = event.model_copy(update={"turn_id": self.turn, "step_id": self.step})
+        self._waiting.append(Logged(self.key, event, replaces))
+        self.head += 1
+        return self.head - 1
+
+    def start_turn(
+        self, query: str | None = None, *, flow: str | None = None, id: str | None = None, time: int | None = None
+    ) -> int:
+        """Starts a turn, named `turn-N` unless its `id` is given; one that is open ends first."""
+        self.end_turn()
+        self._turns += 1
+        self.turn = id or f"turn-{self._turns}"
+        self._steps = 0
+        self._waiting.append(
+            Logged(self.key, TurnStart(turn_id=self.turn, query=query, agent_flow=flow, timestamp=time))
+        )
+        self.head += 1
+        return self.head - 1
+
+    def end_turn(
+        self,
+        *,
+        status: RunStatus = RunStatus.SUCCESS,
+        error: str | None = None,
+        evaluation: JsonText | None = None,
+        time: int | None = None,
+    ) -> None:
+        """Ends the turn that is open, if one is, and its step."""
+        if self.turn is None:
+            return
+        self.end_step()
+        self.add(TurnEnd(turn_id=self.turn, status=status, error=error, self_evaluation=evaluation, timestamp=time))
+        self.turn = None
+
+    def start_step(
+        self, *, agent: str | None = None, model_input: JsonText | None = None, time: int | None = None
+    ) -> int:
+        """A model call begins: the step before it ends, and where no turn is open one starts."""
+        self.end_step()
+        if self.turn is None:
+            self.start_turn(time=time)
+        self._steps += 1
+        self.step = f"step-{self._steps}"
+        return self.add(
+            StepStart(turn_id=self.turn, step_id=self.step, agent_name=agent, model_input=model_input, timestamp=time)
+        )
+
+    def measure(self, **fields: Any) -> None:
+        """Keeps fields of the StepEnd (`token_count`, `duration_ms`, `thought`, ...) until the open step ends."""
+        self._step_end.update(fields)
+
+    def end_step(self, *, time: int | None = None, error: str | None = None) -> None:
+        """Ends the step that is open, if one is, with what was measured."""
+        if self.step is not None:
+            fields = self._step_end if error is None else self._step_end | {"error": error}
+            self.add(StepEnd(turn_id=self.turn, step_id=self.step, timestamp=time, **fields))
+            self.step = None
+        self._step_end = {}
+        self._awaited = 0
+
+    def system(self, content: str, *, time: int | None = None) -> int:
+        """A system message."""
+        return self.add(SystemMessage(content=content, timestamp=time, **self._place()))
+
+    def user(self, content: str, *, blocks: JsonText | None = None, time: int | None = None) -> int:
+        """A user message; it starts no turn by itself."""
+        return self.add(UserMessage(content=content, blocks=blocks, timestamp=time, **self._place()))
+
+    def assistant(
+        self,
+        content: str,
+        *,
+        reasoning: str | None = None,
+        blocks: JsonText | None = None,
+        interrupted: bool = False,
+        time: int | None = None,
+    ) -> int:
+        """An assistant message; it starts no step by itself."""
+        return self.add(
+            AssistantMessage(
+                content=content,
+                reasoning=reasoning,
+                blocks=blocks,
+                interrupted=interrupted,
+                timestamp=time,
+                **self._place(),
+            )
+        )
+
+    def call(self, call_id: object, name: str, args: JsonText, *, time: int | None = None) -> int:
+        """A tool call; one without an id gets one. Arguments that are null become an empty text."""
+        id = self._call_id(call_id)
+        self._calls.add(id, (self.turn, self.step))
+        self._awaited += self.step is not None
+        args = '""' if args == "null" else args
+        return self.add(ToolCall(call_id=id, name=name, args=args, timestamp=time, **self._place()))
+
+    def result(
+        self,
+        call_id: object,
+        result: JsonText | None = None,
+        *,
+        error: str | None = None,
+        blocks: JsonText | None = None,
+        duration_ms: float | None = None,
+        time: int | None = None,
+        ends_step: bool = True,
+        **more: Any,
+    ) -> int:
+        """A tool's result, in the turn and step of its call. The last one that the open step waits for ends it.
+
+        One without a call id answers the oldest call that has no result. `more` are further fields of the event.
+        """
+        id = self._answered_id(call_id)
+        made = self._calls.answer(id)
+        turn, step = made or (self.turn, self.step)
+        event = ToolResult(
+            call_id=id,
+            result=result,
+            error=error,
+            blocks=blocks,
+            duration_ms=duration_ms,
+            timestamp=time,
+            turn_id=turn,
+            step_id=step,
+            **more,
+        )
+        seq = self.add(event)
+        if made is not None and step is not None and (turn, step) == (self.turn, self.step):
+            self._awaited -= 1
+            if self._awaited == 0 and ends_step:
+                self.end_step(time=time)
+        return seq
+
+    def custom(self, name: str, data: JsonText, *, time: int | None = None) -> int:
+        """What has no event type here, under its own name; data that is null becomes an empty object."""
+        data = "{}" if data == "null" else data
+        return self.add(CustomEvent(name=name, data=data, timestamp=time, **self._place()))
+
+    def _place(self) -> dict[str, str | None]:
+        """What is open, for an event that is made here: `add` would have to copy it."""
+        return {"turn_id": self.turn, "step_id": self.step}
+
+    def _call_id(self, given: object) -> str:
+        if isinstance(given, int) and not isinstance(given, bool):
+            given = str(given)
+        if not isinstance(given, str) or not given:
+            self._made_ids += 1
+            self._losses.add("tool call", "without an id got one")
+            return f"call-{self._made_ids}"
+        return self._fitted(given)
+
+    def _answered_id(self, given: object) -> str:
+        if isinstance(given, int) and not isinstance(given, bool):
+            given = str(given)
+        if isinstance(given, str) and given:
+            return self._fitted(given)
+        self._losses.add("tool result", "without a call id got that of the oldest call without a result")
+        oldest = self._calls.oldest()
+        return oldest if oldest is not None else self._call_id(None)
+
+    def _fitted(self, given: str) -> str:
+        """The id, or where it is too long its beginning and a digest of it, the same at each mention."""
+        if len(given) <= MAX_IDENTIFIER:
+            return given
+        self._losses.add("long call id", f"over {MAX_IDENTIFIER} characters shortened")
+        digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return f"{given[: MAX_IDENTIFIER - 17]}-{digest}"
+
+
+def label_of(content: str) -> str | None:
+    """A label from the first words of a text."""
+    words = content.split(maxsplit=LABEL_LENGTH)[:LABEL_LENGTH]  # a text may have millions
+    return " ".join(words)[:LABEL_LENGTH].rstrip() or None

@@ -1,0 +1,94 @@
+"""What an Inspect log holds in messages: texts that stand elsewhere as attachments, and parts of its own kinds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from storage import errors, text
+from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.values import as_list, as_object
+
+_PREFIX = "attachment://"
+
+
+class Attachments:
+    """The long texts of a sample, by their hashes."""
+
+    def __init__(self, texts: Mapping[str, object], losses: Losses) -> None:
+        self._texts = texts
+        self._losses = losses
+
+    def put_in(self, value: object, place: str) -> object:
+        """The value with its references replaced by what they stand for; one to nothing stays, and is counted.
+
+        Raises BadInput for nesting over 500 levels.
+        """
+        return self._put_in(value, place, 1)
+
+    def _put_in(self, value: object, place: str, depth: int) -> object:
+        """One stack frame a level: the limit must fit on the interpreter's stack."""
+        if isinstance(value, str):
+            return self._text(value) if value.startswith(_PREFIX) else value
+        if not isinstance(value, dict | list):
+            return value
+        if depth > text.MAX_NESTING:
+            raise errors.BadInput(f"{place}: nested deeper than {text.MAX_NESTING} levels")
+        if isinstance(value, dict):
+            fields = {}
+            for name, item in value.items():
+                fields[name] = self._put_in(item, place, depth + 1)
+            return fields
+        items = []
+        for item in value:
+            items.append(self._put_in(item, place, depth + 1))  # noqa: PERF401  # a comprehension is a second frame
+        return items
+
+    def _text(self, reference: str) -> str:
+        found = self._texts.get(reference.removeprefix(_PREFIX))
+        if isinstance(found, str):
+            return found
+        self._losses.add("attachment", "missing in the log kept as its reference")
+        return reference
+
+
+def message_key(message: dict[str, Any]) -> str:
+    """What a message is known by: its id, or what it says where it has none."""
+    id, content = message.get("id"), message.get("content")
+    return id if isinstance(id, str) and id else f"={content}" if isinstance(content, str) else ""
+
+
+def as_chat(message: dict[str, Any], place: str) -> dict[str, Any]:
+    """The message in the shape of chat completions. Raises BadInput, naming the place, for calls that are none."""
+    content, reasoning = _content(message.get("content"))
+    calls = as_list(message.get("tool_calls") or [], f"{place}.tool_calls")
+    found = {"content": content, "reasoning": reasoning, "tool_calls": [_call(call, place) for call in calls]}
+    told = {name: value for name, value in message.items() if name in ("role", "tool_call_id")}
+    return told | {name: value for name, value in found.items() if value is not None and value != []}
+
+
+def _call(value: object, place: str) -> dict[str, Any]:
+    call = as_object(value, f"{place}.tool_calls")
+    return {"id": call.get("id"), "function": {"name": call.get("function"), "arguments": call.get("arguments")}}
+
+
+def _content(content: object) -> tuple[object, str | None]:
+    """The content without reasoning that is text alone, and all reasoning that can be read."""
+    if not isinstance(content, list):
+        return content, None
+    parts: list[object] = []
+    thoughts: list[str] = []
+    for each in content:
+        part = _said(each)
+        if isinstance(part, dict) and part.get("type") == "reasoning" and isinstance(part.get("reasoning"), str):
+            if not part.get("redacted"):
+                thoughts.append(part["reasoning"])
+            if part.keys() == {"type", "reasoning"}:
+                continue
+        parts.append(part)
+    return parts, "\n\n".join(thoughts) or None
+
+
+def _said(part: object) -> object:
+    """The part without fields that are empty."""
+    if not isinstance(part, dict):
+        return part
+    return {name: value for name, value in part.items() if value is not None and value is not False}

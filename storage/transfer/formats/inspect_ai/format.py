@@ -1,0 +1,97 @@
+"""Logs of Inspect in JSON, `{version, status, eval, plan, results, stats, samples}`: the evaluation, and its samples.
+
+The evaluation is a node without events, the samples are its children. A log's samples are records of the part
+`samples`, what stands behind them is one of the part `more`. https://inspect.aisi.org.uk/eval-logs.html
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from storage.transfer.formats import facts
+from storage.transfer.formats.dialogue import label_of
+from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.inspect_ai.samples import Sample
+from storage.transfer.formats.naming import OwnIds
+from storage.transfer.formats.records import Record
+from storage.transfer.formats.values import as_object
+
+FORMAT = "inspect"
+
+_EVALUATION = "evaluation"
+_TOLD = frozenset({"messages", "events", "attachments", "output", "uuid"})
+"""Fields of a sample that become events, or stand there already."""
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first record is the head of a log."""
+    match values:
+        case [{"eval": {"task": str()}, "status": str()}, *_]:
+            return True
+    return False
+
+
+def reader(name: str, losses: Losses) -> "InspectReader":
+    """A reader of one document."""
+    return InspectReader(losses)
+
+
+class InspectReader:
+    """A session for the evaluation, not counted, and one for each sample."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._evaluation: str | None = None
+        self._samples = 0
+        self._ids = OwnIds()
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The evaluation of the head, or the session of a sample.
+
+        Raises BadInput for a record that is no object, and for a sample without messages.
+        """
+        fields = as_object(record.value, record.place)
+        match record.part:
+            case None:
+                return [self._head(fields, record.place)] if self._evaluation is None else []
+            case "samples":
+                return [self._sample(fields, record.place)]
+        self._losses.fields("log", fields, ())
+        return ()
+
+    def end(self) -> Sequence[Step]:
+        """Nothing: each record says all that it says at once."""
+        return ()
+
+    def _head(self, log: dict[str, Any], place: str) -> ForeignSession:
+        evaluation = as_object(log.get("eval"), f"{place} eval")
+        task = evaluation.get("task")
+        self._evaluation = _EVALUATION
+        return ForeignSession(
+            key=_EVALUATION,
+            label=label_of(task) if isinstance(task, str) else None,
+            id=self._ids.take(evaluation.get("eval_id"), self._losses),
+            metadata=facts.metadata(log, place, self._losses),
+            counted=False,
+        )
+
+    def _sample(self, fields: dict[str, Any], place: str) -> ForeignSession:
+        sample = Sample(f"sample-{self._samples}", fields, place, self._losses)
+        events = sample.events()
+        self._samples += 1
+        told = {name: value for name, value in fields.items() if name not in _TOLD}
+        if sample.repeats_input(told.get("input")):
+            del told["input"]
+        return ForeignSession(
+            key=sample.key,
+            label=_label(fields),
+            events=events,
+            id=self._ids.take(fields.get("uuid"), self._losses),
+            parent=self._evaluation,
+            metadata=facts.metadata(told, place, self._losses),
+        )
+
+
+def _label(sample: dict[str, Any]) -> str | None:
+    """A label that names the sample and its epoch, as far as they are texts or numbers."""
+    named = [("Sample", sample.get("id")), ("epoch", sample.get("epoch"))]
+    return label_of(", ".join(f"{noun} {name}" for noun, name in named if isinstance(name, str | int)))

@@ -1,0 +1,227 @@
+"""Sapwood's own files: sections of a header line and one event a line, lossless for the whole log.
+
+A section holds the whole visible log, or, where `firstSeq` is above 0, the events from there on of a fork whose
+source is an earlier section of the same file. JSON fields are embedded as JSON; null stands for JSON null in them and
+for absence elsewhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+
+import orjson
+from pydantic import Field
+
+from storage import errors, events, text
+from storage.events import Event, Instant, JsonText, Seq, Text
+from storage.session import SessionConfig, SessionStatus
+from storage.transfer.formats.foreign import HOLE, ForeignSession, Logged, Losses, Reader, Step
+from storage.transfer.formats.records import Record
+from storage.transfer.formats.values import as_object, as_text, at
+
+FORMAT = "sapwood"
+VERSION = 1
+SessionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+
+
+class Header(events.Model):
+    """The first line of a section. `created_at` in ms since 1970; `first_seq` is the seq of its first event.
+
+    `memory_at_seq` is the head that the memory reflects; `refs` are the sessions that this one's node refers to.
+    """
+
+    json_fields: ClassVar[frozenset[str]] = frozenset({"metadata"})
+
+    type: Literal["session"] = "session"
+    format: Literal["sapwood"] = "sapwood"
+    version: Literal[1] = 1
+    id: SessionId
+    label: Text | None = None
+    status: SessionStatus = SessionStatus.ACTIVE
+    workflow_mode: Text | None = None
+    metadata: JsonText | None = None
+    parent_id: SessionId | None = None
+    source_session_id: SessionId | None = None
+    fork_seq: Seq | None = None
+    first_seq: Seq = 0
+    created_at: Instant | None = None
+    config: SessionConfig | None = None
+    system_prompt: Text | None = None
+    memory: Text | None = None
+    memory_at_seq: Seq | None = None
+    insight: Text | None = None
+    refs: list[SessionId] | None = None
+
+
+M = TypeVar("M", Header, Event)
+_INSTANTS = frozenset({"timestamp", "createdAt"})
+_EVENTS: Mapping[str, type[Event]] = {
+    kind.model_fields["type"].default: kind for kind in get_args(get_args(events.AnyEvent)[0])
+}
+
+
+def header_line(header: Header) -> str:
+    """The header as one line, without the line feed."""
+    return _line(_encoded(header.model_dump(by_alias=True, exclude_none=True), header.json_fields))
+
+
+def event_line(event: Event) -> str:
+    """An event of a log, with its seq, as one line without the line feed."""
+    stored = _encoded(events.dump(event), event.json_fields)
+    if "retrieval" in stored:
+        stored["retrieval"] = _encoded(stored["retrieval"], {"details"})
+    return _line({"seq": event.seq, "type": event.type} | stored)
+
+
+def _encoded(fields: dict[str, Any], json_fields: AbstractSet[str]) -> dict[str, Any]:
+    for name in fields.keys() & json_fields:
+        # A line feed can stand in JSON text as white space alone, and would tear the line.
+        fields[name] = orjson.Fragment(fields[name].replace("\n", " "))
+    for name in fields.keys() & _INSTANTS:
+        fields[name] = text.format_instant(fields[name])
+    return fields
+
+
+def _line(fields: Mapping[str, Any]) -> str:
+    return orjson.dumps(fields).decode()
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first record of a document is a header of this format."""
+    match values[0]:
+        case {"type": "session", "format": "sapwood"}:
+            return True
+    return False
+
+
+def reader(name: str, losses: Losses) -> Reader:
+    """Reads the sections of a file. A source that does not stand before its section is lost.
+
+    BadInput is raised for a missing, broken or repeated header, with all that follows up to the next header; for an
+    unknown version or type of event, a hole or repeat of seq, a field that breaks its rule, and a section whose source
+    is needed but not there. A hole that records left out before explain is filled, so that all seqs named hold.
+    """
+    return _Reader(losses)
+
+
+class _Reader:
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._heads: dict[str, int] = {}
+        self._current: str | None = None
+        self._left_out = 0
+
+    def add(self, record: Record) -> Sequence[Step]:
+        fields = as_object(record.value, record.place)
+        if fields.get("type") == "session":
+            self._current = None
+            session = self._session(_header(fields, record.place, self._losses), record.place)
+            self._current = session.key
+            self._left_out = self._losses.left_out
+            return [session]
+        if self._current is None:
+            raise errors.BadInput(f"{record.place}: an event before the header line of its session")
+        return self._logged(self._current, fields, record.place)
+
+    def end(self) -> Sequence[Step]:
+        return ()
+
+    def _logged(self, key: str, fields: dict[str, Any], place: str) -> Sequence[Step]:
+        head, seq = self._heads[key], fields.get("seq")
+        left_out = self._losses.left_out - self._left_out
+        if type(seq) is not int or not head <= seq <= head + left_out:
+            raise errors.BadInput(f"{place}: seq is {repr(seq)[:80]} where {head} comes next")
+        event = _event(fields, place, self._losses)
+        self._heads[key] = seq + 1
+        self._left_out = self._losses.left_out
+        return [*(Logged(key, HOLE) for _ in range(head, seq)), Logged(key, event)]
+
+    def _session(self, header: Header, place: str) -> ForeignSession:
+        if header.id in self._heads:
+            raise errors.BadInput(f"{place}: the file holds the session {header.id} twice")
+        source = header.source_session_id if header.source_session_id in self._heads else None
+        if header.first_seq > 0:
+            self._check_source(header, source, place)
+        elif header.fork_seq:
+            self._losses.add("fork", "became a session of its own that holds the inherited events too")
+            source = None
+        elif source is None and header.source_session_id is not None:
+            self._losses.add("session", "lost its source, which is not in the file before it")
+        self._heads[header.id] = header.first_seq
+        return ForeignSession(
+            key=header.id,
+            label=header.label,
+            id=header.id,
+            parent=header.parent_id,
+            source=source,
+            at_seq=header.first_seq if source is None else header.fork_seq,
+            workflow_mode=header.workflow_mode,
+            metadata=header.metadata,
+            system_prompt=header.system_prompt,
+            memory=header.memory,
+            memory_at_seq=header.memory_at_seq,
+            insight=header.insight,
+            config=header.config,
+            refs=tuple(header.refs or ()),
+            archived=header.status is SessionStatus.ARCHIVED,
+        )
+
+    def _check_source(self, header: Header, source: str | None, place: str) -> None:
+        if source is None:
+            raise errors.BadInput(
+                f"{place}: the section starts at seq {header.first_seq} and needs the section of its source "
+                f"{header.source_session_id!r}, which is not in the file before it"
+            )
+        head = self._heads[source]
+        if header.fork_seq != header.first_seq or header.first_seq > head:
+            raise errors.BadInput(
+                f"{place}: firstSeq is {header.first_seq}, which must equal forkSeq ({header.fork_seq}) and "
+                f"be at most the length of the source's log ({head})"
+            )
+
+
+def _header(fields: dict[str, Any], place: str, losses: Losses) -> Header:
+    if fields.get("format") != FORMAT or fields.get("version") != VERSION:
+        raise errors.BadInput(
+            f"{place}: a header of format {repr(fields.get('format'))[:80]}, "
+            f"version {repr(fields.get('version'))[:80]}; "
+            f"known here is {FORMAT!r}, version {VERSION}"
+        )
+    return _made(Header, fields, place, losses)
+
+
+def _event(fields: dict[str, Any], place: str, losses: Losses) -> Event:
+    kind = _EVENTS.get(str(fields.get("type")))
+    if kind is None:
+        raise errors.BadInput(f"{place}: {repr(fields.get('type'))[:80]} is not a type of event")
+    fields = {name: value for name, value in fields.items() if name != "seq"}
+    if isinstance(retrieval := fields.get("retrieval"), dict):
+        fields["retrieval"] = _decoded(retrieval, {"details"}, place)
+    return _made(kind, fields, place, losses)
+
+
+def _made(kind: type[M], fields: dict[str, Any], place: str, losses: Losses) -> M:
+    known = _names(kind)
+    given = _decoded({name: fields[name] for name in known & fields.keys()}, kind.json_fields, place)
+    with at(place):
+        made = kind.model_validate(given)
+    losses.fields("line", fields, known)
+    return made
+
+
+@cache
+def _names(kind: type[events.Model]) -> frozenset[str]:
+    return frozenset(field.alias for field in kind.model_fields.values() if field.alias and not field.exclude)
+
+
+def _decoded(fields: Mapping[str, Any], json_fields: AbstractSet[str], place: str) -> dict[str, Any]:
+    decoded: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name in json_fields:
+            decoded[name] = text.to_json(value, f"{place}: {name}")
+        elif name in _INSTANTS and value is not None:
+            decoded[name] = text.instant(as_text(value, f"{place}: {name}"), f"{place}: {name}")
+        elif value is not None:
+            decoded[name] = value
+    return decoded

@@ -1,0 +1,108 @@
+"""LibreChat's exports: `{conversationId, title, options, messages}`, the messages a tree, recursive or flat.
+
+Recursive ones hold their replies as `children`, flat ones name their `parentMessageId`. The path of first replies is
+the session, each further reply begins a fork. https://github.com/danny-avila/LibreChat
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from storage.transfer.formats import facts
+from storage.transfer.formats.branches import Branch, branches, forks
+from storage.transfer.formats.conversations import Conversations, Models, facts_of
+from storage.transfer.formats.dialogue import Dialogue, label_of
+from storage.transfer.formats.foreign import ForeignSession, Losses
+from storage.transfer.formats.librechat.messages import Message, MessageWriter
+from storage.transfer.formats.naming import OwnIds, label_of_events
+from storage.transfer.formats.unreadable import objects
+from storage.transfer.formats.values import as_list, most
+
+FORMAT = "librechat"
+_LISTS = ("messagesTree", "messages")
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first records of a document are conversations."""
+    return most(values, _is_conversation)
+
+
+def _is_conversation(value: object) -> bool:
+    if not isinstance(value, dict) or "conversationId" not in value:
+        return False
+    messages = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
+    return messages is not None and (not messages or most(messages, _is_message))
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and "role" not in value and {"messageId", "isCreatedByUser"} <= value.keys()
+
+
+def reader(name: str, losses: Losses) -> Conversations:
+    """A reader of one document."""
+    return Conversations(losses, _sessions)
+
+
+def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
+    field = next((name for name in _LISTS if conversation.get(name) is not None), "messages")
+    messages = _nested(as_list(conversation.get(field), f"{place}.{field}"), f"{place}.{field}", losses)
+    children, roots = _tree(messages, losses)
+    models: Models = {}
+    found: list[Branch[Message]] = []
+    for root in roots:
+        writer = MessageWriter(Dialogue(_key(key, root) if found else key, losses), losses, models)
+        found += branches(root, lambda message: children[message.number], lambda child: _key(key, child), writer)
+    metadata = facts.told(facts_of(conversation, (field, "title"), models), place, losses)
+    own_id = ids.take(conversation.get("conversationId"), losses)
+    events = found[0].events if found else []
+    title = conversation.get("title")
+    session = ForeignSession(
+        key=key,
+        label=(label_of(title) if isinstance(title, str) else None) or label_of_events(events),
+        events=events,
+        id=own_id,
+        system_prompt=_prompt(conversation.get("options")),
+        metadata=metadata,
+    )
+    return [session, *forks(found, own_id, lambda message: message.fields.get("messageId"), ids, losses)]
+
+
+def _key(conversation: str, message: Message) -> str:
+    return f"{conversation} {message.number}"
+
+
+def _prompt(options: object) -> str | None:
+    prompt = options.get("promptPrefix") if isinstance(options, dict) else None
+    return prompt if isinstance(prompt, str) and prompt else None
+
+
+def _nested(given: list[Any], place: str, losses: Losses) -> list[Message]:
+    """All messages, each after the one that holds it, which is its `holder`."""
+    found: list[Message] = []
+    waiting = [(*each, -1) for each in objects(given, place, losses)][::-1]
+    while waiting:
+        message = Message(len(found), *waiting.pop())
+        found.append(message)
+        held = objects(message.fields.get("children") or [], f"{message.place}.children", losses)
+        waiting += [(*each, message.number) for each in held][::-1]
+    return found
+
+
+def _tree(messages: list[Message], losses: Losses) -> tuple[list[list[Message]], list[Message]]:
+    """The replies to each message, and those to none; messages that reply to each other in a circle are left out."""
+    by_id: dict[str, int] = {}
+    for message in messages:
+        if isinstance(id := message.fields.get("messageId"), str):
+            by_id.setdefault(id, message.number)
+    children: list[list[Message]] = [[] for _ in messages]
+    roots: list[Message] = []
+    for message in messages:
+        named = message.fields.get("parentMessageId")
+        parent = message.holder if message.holder >= 0 else by_id.get(named, -1) if isinstance(named, str) else -1
+        (children[parent] if parent >= 0 else roots).append(message)
+    reached, waiting = 0, list(roots)
+    while waiting:
+        reached += 1
+        waiting += children[waiting.pop().number]
+    if reached < len(messages):
+        losses.add("message", "that replies to itself in a circle left out", len(messages) - reached)
+    return children, roots

@@ -1,0 +1,113 @@
+"""Event streams of OpenHands: actions and observations, in the `history` of a run's record or as records themselves.
+
+A run `{instance_id, history, metrics, error, ...}` is one session, and so is a document whose records are events.
+Actions that one model response asked for are one step; an observation names its action as `cause`. Times name no zone
+and are taken as UTC. https://github.com/All-Hands-AI/OpenHands
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from storage.events import RunStatus
+from storage.transfer.formats import facts
+from storage.transfer.formats.dialogue import Dialogue, label_of
+from storage.transfer.formats.foreign import ForeignSession, Losses, Renamed, Step, made_id
+from storage.transfer.formats.openhands.events import Stream
+from storage.transfer.formats.records import Record
+from storage.transfer.formats.unreadable import kept
+from storage.transfer.formats.values import as_list, as_object, most
+
+FORMAT = "openhands"
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first records are runs, or events."""
+    return most(values, _is_run) or most(values, _is_event)
+
+
+def reader(name: str, losses: Losses) -> "OpenHandsReader":
+    """A reader of one document."""
+    return OpenHandsReader(losses)
+
+
+class OpenHandsReader:
+    """A session for each run, and one for all events that are records."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._runs = 0
+        self._dialogue: Dialogue | None = None
+        self._stream: Stream | None = None
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The session of a run, or the events of an event.
+
+        Raises BadInput for a record that is neither.
+        """
+        fields = as_object(record.value, record.place)
+        if "history" in fields:
+            return [self._run(fields, record.place)]
+        return self._event(fields, record.place)
+
+    def end(self) -> Sequence[Step]:
+        """Nothing: each record says all that it says at once."""
+        return ()
+
+    def _run(self, run: dict[str, Any], place: str) -> ForeignSession:
+        history = as_list(run.get("history"), f"{place} history")
+        key = f"run-{self._runs}"
+        dialogue = Dialogue(key, self._losses)
+        stream = Stream(dialogue, self._losses, run.get("metrics"))
+        for index, event in enumerate(history):
+            where = f"{place} history[{index}]"
+            with kept(event, dialogue, self._losses, "event"):
+                stream.add(as_object(event, where), where)
+        self._runs += 1
+        if isinstance(failure := run.get("error"), str) and failure:
+            stream.end_turn(status=RunStatus.FAILED, error=failure)
+        label = run.get("instance_id")
+        return ForeignSession(
+            key=key,
+            label=label_of(label) if isinstance(label, str) else stream.label,
+            events=dialogue.drafts(),
+            metadata=facts.metadata(_facts(run), place, self._losses),
+        )
+
+    def _event(self, event: dict[str, Any], place: str) -> list[Step]:
+        if self._dialogue is None or self._stream is None:
+            id = made_id(FORMAT, place, event)
+            dialogue = Dialogue("stream", self._losses)
+            stream = Stream(dialogue, self._losses)
+            stream.add(event, place)
+            self._dialogue, self._stream = dialogue, stream
+            return [ForeignSession(key="stream", label=stream.label, id=id), *dialogue.take()]
+        had_label = self._stream.label is not None
+        self._stream.add(event, place)
+        named: list[Step] = []
+        if self._stream.label is not None and not had_label:
+            named = [Renamed("stream", self._stream.label)]
+        return [*named, *self._dialogue.take()]
+
+
+def _is_run(value: object) -> bool:
+    match value:
+        case {"history": [*events]}:
+            return most(events[:20], _is_event)
+    return False
+
+
+def _is_event(value: object) -> bool:
+    match value:
+        case {"id": int(), "source": str(), "timestamp": str(), "action": str()}:
+            return True
+        case {"id": int(), "source": str(), "timestamp": str(), "observation": str()}:
+            return True
+    return False
+
+
+def _facts(run: dict[str, Any]) -> dict[str, object]:
+    """What a run tells beside its events, but the measures of single calls, which stand on their steps."""
+    told = {name: value for name, value in run.items() if name != "history"}
+    if isinstance(metrics := run.get("metrics"), dict):
+        told["metrics"] = {name: value for name, value in metrics.items() if not isinstance(value, list)}
+    return told

@@ -1,0 +1,329 @@
+"""Documents into records: JSON lines, the items of a JSON list, one document or a stream of YAML documents; each with
+its place for messages.
+
+A document is read as a stream: what is in memory at a time is one line, one item, or a document that is a single
+object. The lists named in `PARTS` are taken out of such an object item by item too. A value comes out the same in
+whatever way the document is written and however long it is.
+"""
+
+import io
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple
+
+from storage import errors
+from storage.transfer.formats import yaml_stream
+from storage.transfer.formats.decoding import decode_leniently
+from storage.transfer.formats.splitting import CHUNK, Scanner, Torn, joined
+
+PARTS = frozenset({"samples"})
+"""Lists of a document's outermost object whose items are records of their own."""
+MAX_RECORD_BYTES = 64 * 1024 * 1024
+"""The longest record that is read; a longer one is broken."""
+WHOLE_BYTES = 16 * 1024 * 1024
+"""Up to here a document of many lines is decoded at once, beyond item by item."""
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark."""
+
+
+class Record(NamedTuple):
+    """A decoded JSON value; `place` names the document and the line or item.
+
+    An item of a list in `PARTS` has the list's name as `part`; the fields that stand behind such a list come last, as
+    a record of the part `more`. `repaired`: bytes that were not UTF-8 were replaced by U+FFFD. `unreal`: numbers that
+    are none, such as NaN, became texts, and what is wrong with the first of them.
+    """
+
+    place: str
+    value: Any
+    part: str | None = None
+    repaired: bool = False
+    unreal: str = ""
+
+
+class Broken(NamedTuple):
+    """A record that could not be read, and why."""
+
+    place: str
+    why: str
+
+    def error(self) -> errors.BadInput:
+        """The refusal of it."""
+        return errors.BadInput(f"{self.place}: {self.why}")
+
+
+class Unparsed(NamedTuple):
+    """The value of a document that is not JSON, or of one of those that a YAML stream holds: its text, and why it is
+    no JSON."""
+
+    content: str
+    why: str
+
+
+def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
+    """The records of a document; a byte order mark, CRLF and blank lines are fine.
+
+    Raises BadInput for a document without records.
+    """
+    head = stream.readline(WHOLE_BYTES + 1)
+    if len(head) > WHOLE_BYTES and _is_listed(head.removeprefix(MARK)):
+        yield from _split(name, head.removeprefix(MARK), stream, 1)
+        return
+    lines = _Lines(stream, head=head)
+    first = next(lines, None)
+    if first is None:
+        raise errors.BadInput(f"{name}: the document is empty")
+    opening = _opening(first.content)
+    if opening in (b"[", b"{") and len(first.content) > (WHOLE_BYTES if opening == b"[" else MAX_RECORD_BYTES):
+        yield from _split(name, first.content, stream, first.number)
+        return
+    record = line(name, first)
+    if isinstance(record, Broken):
+        yield from _long(name, first, record, stream)
+        return
+    second = next(lines, None)
+    if second is None:
+        yield from _document(name, record, first.content)
+        return
+    yield record
+    yield line(name, second)
+    del head, first, record, second  # which would be kept until the last line
+    yield from map(partial(line, name), lines)
+
+
+class Line(NamedTuple):
+    """A line that is not blank, and its number from 1. `whole`: a line feed ends it."""
+
+    number: int
+    content: bytes
+    whole: bool = True
+
+
+def line(name: str, found: Line) -> Record | Broken:
+    """The record of a line of JSON lines."""
+    place = f"{name} line {found.number}"
+    if len(found.content) > MAX_RECORD_BYTES:
+        return Broken(place, _too_long())
+    record = _record(place, found.content)
+    if isinstance(record, Broken) and not found.whole and found.content.rstrip()[-1:] not in (b"]", b"}"):
+        return Broken(place, f"the last line is cut off: {record.why}")
+    return record
+
+
+def is_line(first: Record | Broken) -> bool:
+    """Whether a document whose first line is this consists of lines, and is not one value."""
+    return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
+
+
+def _record(place: str, content: bytes) -> Record | Broken:
+    try:
+        try:
+            value, unreal = decode_leniently(content, place)
+            return Record(place, value, unreal=unreal)
+        except UnicodeDecodeError:
+            value, unreal = decode_leniently(content.decode("utf-8", "replace"), place)
+            return Record(place, value, repaired=True, unreal=unreal)
+    except errors.BadInput as error:
+        return Broken(place, error.message.removeprefix(f"{place}: "))
+
+
+def _too_long() -> str:
+    return f"longer than {MAX_RECORD_BYTES} bytes"
+
+
+class _Lines(Iterator[Line]):
+    """The lines that are not blank, from the number `first` on; `head` was read of the first one, or is all of it.
+
+    Of one that is too long the beginning is given, and the rest left to the taker, who passes it over by asking for the
+    next line. A line that was given is not kept, as a generator would keep it: it may be a large part of the memory.
+    """
+
+    def __init__(self, stream: BinaryIO, first: int = 1, head: bytes = b"") -> None:
+        self._stream = stream
+        self._number = first - 1
+        self._head = head
+        self._broken_off = False
+
+    def __next__(self) -> Line:
+        while True:
+            if self._broken_off:
+                _skip_line(self._stream)
+            content, self._head = self._head, b""
+            if not content.endswith(b"\n"):
+                content += self._stream.readline(MAX_RECORD_BYTES + 1 - len(content))
+            if not content:
+                raise StopIteration
+            self._number += 1
+            if self._number == 1:
+                content = content.removeprefix(MARK)
+            whole = content.endswith(b"\n")
+            self._broken_off = len(content) > MAX_RECORD_BYTES and not whole
+            if content and not content.isspace():
+                return Line(self._number, content, whole)
+
+
+def _skip_line(stream: BinaryIO) -> None:
+    while (more := stream.readline(CHUNK)) and not more.endswith(b"\n"):
+        pass
+
+
+def _opening(content: bytes) -> bytes:
+    return content.lstrip()[:1]
+
+
+def _taken(stream: BinaryIO, size: int) -> bytes:
+    """So many bytes, or all that there are."""
+    parts = []
+    while size > 0 and (part := stream.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Record | Broken]:
+    """The records of a document whose first line is none: one value over many lines, broken, or no JSON at all."""
+    content = first.content
+    if len(content) > MAX_RECORD_BYTES:
+        yield from _texts(name, joined(content, stream), first.number, why.why)
+        return
+    if first.whole:
+        content += _taken(stream, WHOLE_BYTES + 1 - len(content))
+    if len(content) <= WHOLE_BYTES:
+        record = _record(name, content)
+        if isinstance(record, Record):
+            yield from _document(name, record, content)
+            return
+        why = record
+    elif not content.endswith(b"\n"):
+        content += stream.readline(MAX_RECORD_BYTES)
+    if _is_lines(name, first, content):
+        yield from map(partial(line, name), _Lines(joined(content, stream), first.number))
+        return
+    opening = _opening(content)
+    if _is_listed(content) or (opening == b"{" and len(content) > WHOLE_BYTES):
+        yield from _split(name, content, stream)
+    else:
+        yield from _texts(name, joined(content, stream), first.number, why.why)
+
+
+def _is_listed(content: bytes) -> bool:
+    """Whether a document is a list, or an object that may hold one of `PARTS`."""
+    opening = _opening(content)
+    return opening == b"[" or (opening == b"{" and any(b'"%s"' % part.encode() in content for part in PARTS))
+
+
+def _is_lines(name: str, first: Line, content: bytes) -> bool:
+    """Whether the second line is a record of its own, so that only the first is broken."""
+    second = next(_Lines(io.BytesIO(content[len(first.content) :]), first.number + 1), None)
+    return second is not None and _opening(second.content) == b"{" and isinstance(line(name, second), Record)
+
+
+def _texts(name: str, stream: BinaryIO, first: int, why: str) -> Iterator[Record | Broken]:
+    for index, (number, content) in enumerate(yaml_stream.documents(stream, MAX_RECORD_BYTES, first)):
+        place = f"{name} document at line {number}" if index else name
+        if content is None:
+            yield Broken(place, f"{why}; as YAML it is {_too_long()}")
+            continue
+        try:
+            yield Record(place, Unparsed(content.decode(), why))
+        except UnicodeDecodeError:
+            yield Record(place, Unparsed(content.decode("utf-8", "replace"), why), repaired=True)
+
+
+def _document(name: str, record: Record, content: bytes) -> Iterator[Record | Broken]:
+    """The records of a document that was decoded at once."""
+    value = record.value
+    if (record.repaired or record.unreal) and _is_listed(content):
+        yield from _mended(name, record, content)
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield record._replace(place=f"{name} [{index}]", value=item)
+        return
+    if not isinstance(value, dict):
+        yield record
+        return
+    yield record._replace(value=_without_parts(value))
+    for part in PARTS & value.keys():
+        items = value[part] if isinstance(value[part], list) else []
+        for index, item in enumerate(items):
+            yield record._replace(place=f"{name} {part}[{index}]", value=item, part=part)
+
+
+def _mended(name: str, record: Record, content: bytes) -> Iterator[Record | Broken]:
+    """The records of a list or object that was decoded at once, each telling what became of its own bytes alone."""
+    found = list(_split(name, content, io.BytesIO()))
+    if isinstance(record.value, dict):
+        fields = [each for each in found if isinstance(each, Record) and each.part not in PARTS]
+        repaired = any(each.repaired for each in fields)
+        unreal = next((each.unreal for each in fields if each.unreal), "")
+        yield Record(name, _without_parts(record.value), repaired=repaired, unreal=unreal)
+        found = [each for each in found if isinstance(each, Broken) or each.part in PARTS]
+    yield from found
+
+
+def _without_parts(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: [] if name in PARTS and isinstance(item, list) else item for name, item in value.items()}
+
+
+def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = None) -> Iterator[Record | Broken]:
+    """The records of a list or an object that begins with the content, as far as it can be read.
+
+    `number`: of the line that it stands in, if further lines may follow.
+    """
+    scanner = Scanner(content, stream, MAX_RECORD_BYTES)
+    try:
+        yield from _list(f"{name} ", scanner) if scanner.peek() == b"[" else _object(name, scanner)
+    except Torn as torn:
+        yield Broken(torn.place or name, torn.why)
+        return
+    if number is not None:
+        yield from map(partial(line, name), _Lines(joined(scanner.rest(), stream), number))
+    elif scanner.peek():
+        yield Broken(name, "not JSON: it goes on behind its end")
+
+
+def _list(place: str, scanner: Scanner, part: str | None = None) -> Iterator[Record | Broken]:
+    index = -1
+    try:
+        for index, item in enumerate(scanner.items()):
+            found = _found(f"{place}[{index}]", item)
+            yield found._replace(part=part) if isinstance(found, Record) else found
+    except Torn as torn:
+        torn.place = f"{place}[{index + 1}]"
+        raise
+
+
+def _object(name: str, scanner: Scanner) -> Iterator[Record | Broken]:
+    fields: dict[str, Any] = {}
+    size = 0
+    told = repaired = False
+    unreal = ""
+    for key in map(_key, scanner.fields()):
+        if key in PARTS and scanner.peek() == b"[":
+            if not told:
+                yield Record(name, {**fields, key: []}, repaired=repaired, unreal=unreal)
+            told, fields, repaired, unreal = True, {}, False, ""
+            yield from _list(f"{name} {key}", scanner, key)
+            continue
+        content = scanner.value()
+        size += len(content or b"")
+        found = _found(f"{name} {key}", content if size <= MAX_RECORD_BYTES else None)
+        if isinstance(found, Broken):
+            yield found
+            continue
+        fields[key] = found.value
+        repaired, unreal = repaired or found.repaired, unreal or found.unreal
+    if fields or not told:
+        yield Record(name, fields, "more" if told else None, repaired, unreal)
+
+
+def _key(content: bytes | None) -> str:
+    found = _found("", content)
+    if isinstance(found, Broken) or not isinstance(found.value, str) or found.unreal:
+        raise Torn("not JSON: the name of a field must be a string")
+    return found.value
+
+
+def _found(place: str, content: bytes | None) -> Record | Broken:
+    return Broken(place, _too_long()) if content is None else _record(place, content)

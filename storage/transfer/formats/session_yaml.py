@@ -1,0 +1,246 @@
+"""A session as a YAML file of texts and cards, out and in, lossless for both.
+
+`sessionId`, `title`, `createdAt`, `updatedAt`, `workflowMode`, `entries`; an entry is
+`{kind: Text, role: User|Assistant|System, content}` or `{kind: Special, type, payload}`, the payload being text that
+holds YAML. Several sessions are a stream of such documents. JSON of the same shape is read too.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from storage import errors, text
+from storage.cards import payload as notation
+from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
+from storage.transfer.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
+from storage.transfer.formats.naming import OwnIds
+from storage.transfer.formats.records import Record, Unparsed
+from storage.transfer.formats.values import as_list, as_object, most, shape
+from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry
+from storage.views.message import Role
+
+FORMAT = "session-yaml"
+# A field of the outermost mapping: at the start of a line in YAML, first or after others in JSON that begins like that.
+_ENTRIES = re.compile(r"""(?m)^(?:entries|"entries"|'entries')\s*:|\A\ufeff?\s*\{[^\[{]*"entries"\s*:""")
+_FIELDS = ("sessionId", "title", "createdAt", "updatedAt", "workflowMode", "entries")
+
+
+class Speaker(StrEnum):
+    """Who speaks in a text, as files name it."""
+
+    USER = "User"
+    ASSISTANT = "Assistant"
+    SYSTEM = "System"
+
+
+_EVENTS: Mapping[Speaker, type[UserMessage | AssistantMessage | SystemMessage]] = {
+    Speaker.USER: UserMessage,
+    Speaker.ASSISTANT: AssistantMessage,
+    Speaker.SYSTEM: SystemMessage,
+}
+_SPEAKERS = {Role.USER: Speaker.USER, Role.ASSISTANT: Speaker.ASSISTANT, Role.SYSTEM: Speaker.SYSTEM}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A message of a file."""
+
+    role: Speaker
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A card of a file."""
+
+    type: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """What a file says of a session. Times in ms since 1970."""
+
+    entries: tuple[Text | Special, ...]
+    session_id: str | None = None
+    title: str | None = None
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+    workflow_mode: str | None = None
+
+
+def entries_of(entries: Iterable[Entry]) -> tuple[Text | Special, ...]:
+    """The texts and cards of a conversation, which should include its system messages. Tool calls have no place."""
+    found: list[Text | Special] = []
+    for entry in entries:
+        match entry:
+            case TextEntry():
+                found.append(Text(_SPEAKERS[entry.role], entry.content))
+            case CardEntry() | PlaceholderEntry():
+                found.append(Special(entry.card_type, entry.payload))
+    return tuple(found)
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first documents are such files: mappings, in YAML or JSON, that have `entries` among their fields."""
+    return most(values, _is_file)
+
+
+def _is_file(value: object) -> bool:
+    match value:
+        case Unparsed(content=content):
+            return bool(_ENTRIES.search(content))
+        case {"entries": entries, **others}:
+            kinds = (
+                [entry.get("kind") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+            )
+            return others.keys() <= set(_FIELDS) or "Text" in kinds or "Special" in kinds
+    return False
+
+
+def write(file: SessionFile) -> str:
+    """The file as YAML."""
+    fields: dict[str, Any] = {
+        "sessionId": file.session_id,
+        "title": file.title,
+        "createdAt": None if file.created_at is None else text.format_instant(file.created_at),
+        "updatedAt": None if file.updated_at is None else text.format_instant(file.updated_at),
+        "workflowMode": file.workflow_mode,
+        "entries": [_written(entry) for entry in file.entries],
+    }
+    return notation.dump(fields)
+
+
+def parse(source: str) -> SessionFile:
+    """What a file says, YAML or JSON. Raises BadInput, naming place and rule, for anything else."""
+    try:
+        return _file(_document(source), Losses())
+    except errors.BadInput as error:
+        raise errors.BadInput(f"document: {error.message}") from error
+
+
+def reader(name: str, losses: Losses) -> Reader:
+    """Reads a session of each record: one event for each text and card. Times are told, but not taken over.
+
+    Raises BadInput, with the record's place, the place in it and the rule, for what is no such file.
+    """
+    return _Reader(losses)
+
+
+class _Reader:
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._sessions = 0
+        self._ids = OwnIds()
+
+    def add(self, record: Record) -> Sequence[Step]:
+        losses = Losses()
+        try:
+            value = record.value
+            fields = _document(value.content) if isinstance(value, Unparsed) else _mapping(value)
+            file = _file(fields, losses)
+        except errors.BadInput as error:
+            raise errors.BadInput(f"{record.place}: {error.message}") from error
+        if file.session_id is not None and legal_id(file.session_id) is None:
+            losses.add("session", "lost its id, which no session can have here")
+        id = self._ids.take(file.session_id, losses)
+        self._sessions += 1
+        self._losses.include(losses)
+        return [
+            ForeignSession(
+                key=id or f"#{self._sessions}",
+                label=file.title,
+                events=[_event(entry) for entry in file.entries],
+                id=id,
+                workflow_mode=file.workflow_mode,
+            )
+        ]
+
+    def end(self) -> Sequence[Step]:
+        return ()
+
+
+def _written(entry: Text | Special) -> dict[str, Any]:
+    if isinstance(entry, Text):
+        return {"kind": "Text", "role": entry.role.value, "content": entry.content}
+    return {"kind": "Special", "type": entry.type, "payload": entry.payload}
+
+
+def _event(entry: Text | Special) -> Event:
+    if isinstance(entry, Text):
+        return _EVENTS[entry.role](content=entry.content)
+    return CardEvent(card_type=entry.type, payload=entry.payload)
+
+
+def _document(source: str) -> dict[str, Any]:
+    try:
+        value = notation.load(source.removeprefix("\ufeff"), max_bytes=None)
+    except errors.BadInput as error:
+        raise errors.BadInput(f"not YAML or JSON that is allowed: {error.message}") from error
+    return _mapping(value)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise errors.BadInput(f"must be a mapping with {', '.join(_FIELDS)}, is {shape(value)}")
+    return value
+
+
+def _file(fields: Mapping[str, Any], losses: Losses) -> SessionFile:
+    losses.fields("session", fields, _FIELDS)
+    if "entries" not in fields:
+        raise errors.BadInput(f"entries: is required, given are {text.clean(', '.join(fields))[:200] or 'no fields'}")
+    entries = as_list(fields["entries"], "entries")
+    return SessionFile(
+        entries=tuple(_entry(entry, f"entries[{index}]", losses) for index, entry in enumerate(entries)),
+        session_id=_optional(fields, "sessionId"),
+        title=_optional(fields, "title"),
+        created_at=_instant(fields, "createdAt"),
+        updated_at=_instant(fields, "updatedAt"),
+        workflow_mode=_optional(fields, "workflowMode"),
+    )
+
+
+def _entry(value: object, place: str, losses: Losses) -> Text | Special:
+    fields = as_object(value, place)
+    kind = _one_of(fields, "kind", ("Text", "Special"), place)
+    if kind == "Text":
+        losses.fields("text", fields, ("kind", "role", "content"))
+        role = _one_of(fields, "role", tuple(Speaker), place)
+        return Text(Speaker(role), _required(fields, "content", place))
+    losses.fields("card", fields, ("kind", "type", "payload"))
+    return Special(_required(fields, "type", place), _required(fields, "payload", place))
+
+
+def _one_of(fields: Mapping[str, Any], name: str, allowed: tuple[str, ...], place: str) -> str:
+    value = fields.get(name)
+    if value not in allowed:
+        raise errors.BadInput(
+            f"{place}.{name}: must be one of {', '.join(allowed)}, is {text.clean(str(value))[:80]!r}"
+        )
+    return str(value)
+
+
+def _required(fields: Mapping[str, Any], name: str, place: str) -> str:
+    if name not in fields:
+        raise errors.BadInput(f"{place}.{name}: is required")
+    return _text(fields[name], f"{place}.{name}")
+
+
+def _text(value: object, place: str) -> str:
+    if not isinstance(value, str):
+        hint = "" if isinstance(value, dict | list) or value is None else "; put it in quotes"
+        raise errors.BadInput(f"{place}: must be text, is {shape(value)}{hint}")
+    return text.clean(value)
+
+
+def _optional(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    return None if value is None else _text(value, name)
+
+
+def _instant(fields: Mapping[str, Any], name: str) -> Instant | None:
+    value = _optional(fields, name)
+    return None if value is None else text.instant(value, name)

@@ -1,0 +1,195 @@
+"""Trajectories of SWE-agent: one object `{history, trajectory, info, environment, replay_config}` is one session.
+
+`history` holds the messages. Newer ones have tool calls, answered by id; in older ones the command stands in the text
+and what it did comes back as a user message. `trajectory` holds the steps, with how long each command ran and the
+state after it, which becomes custom. The whole run is one turn, from its first message that is no demonstration until
+`info.exit_status`. No times are logged.
+https://github.com/SWE-agent/SWE-agent
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from storage import errors, text
+from storage.events import JsonText, RunStatus
+from storage.transfer.formats import chat, facts
+from storage.transfer.formats.dialogue import Dialogue, label_of
+from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.records import Record
+from storage.transfer.formats.unreadable import kept, objects
+from storage.transfer.formats.values import as_list, as_object, most
+
+FORMAT = "swe-agent"
+
+_MESSAGE = {"role", "content", "tool_calls", "agent", "thought", "reasoning_content", "tool_call_ids", "is_demo"}
+_COPIES = {"action", "message_type"}
+"""What the commands in texts and calls, and the roles, say too."""
+_STEP = {"action", "observation", "response", "thought", "execution_time", "state", "messages", "query"}
+_LOOK_AHEAD = 100
+
+
+def fits(values: Sequence[object]) -> bool:
+    """Whether the first records are trajectories."""
+    return most(values, _is_trajectory)
+
+
+def _is_trajectory(value: object) -> bool:
+    match value:
+        case {"trajectory": list(), "history": list(messages)}:
+            return not messages or most(messages[:20], _has_role)
+    return False
+
+
+def _has_role(value: object) -> bool:
+    return isinstance(value, dict) and "role" in value
+
+
+def reader(name: str, losses: Losses) -> "TrajectoryReader":
+    """A reader of one document."""
+    return TrajectoryReader(losses)
+
+
+class TrajectoryReader:
+    """One session a record."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._sessions = 0
+
+    def add(self, record: Record) -> Sequence[Step]:
+        """The session of a trajectory. Raises BadInput for a record without messages."""
+        fields = as_object(record.value, record.place)
+        history = as_list(fields.get("history"), f"{record.place} history")
+        key = str(self._sessions)
+        dialogue = Dialogue(key, self._losses)
+        steps = objects(fields.get("trajectory") or [], f"{record.place} trajectory", self._losses)
+        run = _Run(dialogue, [step for step, _ in steps], self._losses)
+        for index, message in enumerate(history):
+            place = f"{record.place} history[{index}]"
+            with kept(message, dialogue, self._losses):
+                run.add(as_object(message, place), place)
+        self._sessions += 1
+        info = fields.get("info")
+        run.end(info.get("exit_status") if isinstance(info, dict) else None)
+        told = {field: value for field, value in fields.items() if field not in ("history", "trajectory")}
+        return [
+            ForeignSession(
+                key=key,
+                label=run.label,
+                events=dialogue.drafts(),
+                metadata=facts.metadata(told, record.place, self._losses),
+            )
+        ]
+
+    def end(self) -> Sequence[Step]:
+        """Nothing: each record says all of its session."""
+        return ()
+
+
+class _Run:
+    """The messages of one history, with the steps of the trajectory that they belong to."""
+
+    def __init__(self, dialogue: Dialogue, trajectory: Sequence[dict[str, Any]], losses: Losses) -> None:
+        self._steps = trajectory
+        self._next = 0
+        self._matched = 0
+        self._duration: float | None = None
+        self._state: JsonText | None = None
+        self._dialogue = dialogue
+        self._losses = losses
+        self.label: str | None = None
+
+    def add(self, message: dict[str, Any], place: str) -> None:
+        said = chat.parsed(message, place)
+        ids = message.get("tool_call_ids")
+        if said.role == "tool" and ids is not None:
+            ids = as_list(ids, f"{place}.tool_call_ids")
+        self._tell_state()
+        demo = message.get("is_demo") is True
+        if not demo and said.role != "system" and self._dialogue.turn is None:
+            self._dialogue.start_turn()
+        match said.role:
+            case "system":
+                chat.add_system(self._dialogue, said, self._losses)
+            case "user":
+                self._user(said, demo)
+            case "assistant":
+                self._assistant(said, message, demo)
+            case "tool":
+                self._results(said, ids or [said.call_id], place)
+            case _:
+                chat.add_message(self._dialogue, message, place, self._losses)
+        self._losses.fields(f"{said.role} message", message, _MESSAGE | _COPIES)
+        if demo:
+            self._losses.add("message", "of a demonstration logged like others")
+
+    def end(self, exit_status: object) -> None:
+        """Ends the turn if the run has ended."""
+        if isinstance(exit_status, str) and exit_status:
+            self._tell_state()
+            submitted = exit_status == "submitted"
+            self._dialogue.end_turn(
+                status=RunStatus.SUCCESS if submitted else RunStatus.FAILED, error=None if submitted else exit_status
+            )
+        if unmatched := len(self._steps) - self._matched:
+            self._losses.add("trajectory step", "without its message left out", unmatched)
+        if self._state is not None:
+            self._losses.add("state", "at the end of the log held back until the next message")
+
+    def _user(self, said: chat.ChatMessage, demo: bool) -> None:
+        if not demo and self.label is None:
+            self.label = label_of(said.content)
+        self._dialogue.user(said.content, blocks=said.blocks)
+        self._dialogue.end_step()
+
+    def _assistant(self, said: chat.ChatMessage, message: dict[str, Any], demo: bool) -> None:
+        if demo:
+            chat.add_answer(self._dialogue, said, self._losses)
+            return
+        agent, thought = message.get("agent"), message.get("thought")
+        self._dialogue.start_step(agent=agent if isinstance(agent, str) else None)
+        step = self._step(message)
+        self._duration = facts.whole(facts.amount(step.get("execution_time"), 1000))
+        self._dialogue.measure(
+            duration_ms=self._duration, thought=thought if isinstance(thought, str) and thought.strip() else None
+        )
+        chat.add_answer(self._dialogue, said, self._losses)
+        self._keep_state(step.get("state"))
+
+    def _keep_state(self, state: object) -> None:
+        """Keeps the state after a step until the message that comes after it."""
+        try:
+            self._state = text.to_json(state, "state") if state else None
+        except errors.BadInput:
+            self._losses.add("state", "that cannot be stored left out")
+
+    def _tell_state(self) -> None:
+        if self._state is not None:
+            self._dialogue.custom("state", self._state)
+            self._state = None
+
+    def _results(self, said: chat.ChatMessage, ids: Sequence[object], place: str) -> None:
+        """One result a call id: a message may answer several calls at once."""
+        for call_id in ids:
+            self._dialogue.result(
+                call_id, text.to_json(said.content, place), blocks=said.blocks, duration_ms=self._duration
+            )
+        self._duration = None
+
+    def _step(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The next step of the trajectory that says what the message says, not too far ahead."""
+        told = _told(message)
+        for index in range(self._next, min(self._next + _LOOK_AHEAD, len(self._steps))):
+            step = self._steps[index]
+            if told is not None and _told(step) == told:
+                self._next = index + 1
+                self._matched += 1
+                self._losses.fields("trajectory step", step, _STEP)
+                return step
+        return {}
+
+
+def _told(item: dict[str, Any]) -> tuple[str, str | None] | None:
+    """The command of a message or step, and the thought before it."""
+    action, thought = item.get("action"), item.get("thought")
+    return (action, thought if isinstance(thought, str) else None) if isinstance(action, str) else None

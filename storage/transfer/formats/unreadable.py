@@ -1,0 +1,83 @@
+"""What can't be read inside a record that holds a whole conversation, so that it costs itself alone."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from storage import errors, text
+from storage.transfer.formats.dialogue import Dialogue
+from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.values import as_list, shape
+
+
+class kept:  # noqa: N801  # reads as a verb after `with`, and a generator would take thrice the time for each message
+    """Reads a message of a conversation; where that raises BadInput, it becomes a custom event and is counted.
+
+    The field `without` is no part of the message itself. What no event can hold is left out. The reading must have
+    logged nothing when it raises. Where it is strict, what was raised goes on.
+    """
+
+    __slots__ = ("_dialogue", "_losses", "_noun", "_time", "_value", "_without")
+
+    def __init__(
+        self,
+        value: object,
+        dialogue: Dialogue,
+        losses: Losses,
+        noun: str = "message",
+        *,
+        without: str | None = None,
+        time: int | None = None,
+    ) -> None:
+        self._value = value
+        self._dialogue = dialogue
+        self._losses = losses
+        self._noun = noun
+        self._without = without
+        self._time = time
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, errors.BadInput) or not self._losses.lenient:
+            return False
+        data = self._json()
+        if data is None:
+            self._losses.leave_out(error)
+        else:
+            self._losses.add(self._noun, "that could not be read kept as custom", why=error.message)
+            self._dialogue.custom(self._noun, data, time=self._time)
+        return True
+
+    def _json(self) -> str | None:
+        """The message as JSON, None for null and for what no event can hold."""
+        value = self._value
+        if isinstance(value, dict):
+            value = {name: item for name, item in value.items() if name != self._without}
+        try:
+            return None if value is None else text.to_json(value, "value")
+        except errors.BadInput:
+            return None
+
+
+@contextmanager
+def left_out(losses: Losses) -> Iterator[None]:
+    """Reads a part of a record: where that raises BadInput, it is left out and counted, unless reading is strict."""
+    try:
+        yield
+    except errors.BadInput as error:
+        losses.leave_out(error)
+
+
+def objects(value: object, place: str, losses: Losses) -> list[tuple[dict[str, Any], str]]:
+    """The objects of a list, each with its place; what is none is left out and counted, unless reading is strict."""
+    found = []
+    with left_out(losses):
+        for index, item in enumerate(as_list(value, place)):
+            where = f"{place}[{index}]"
+            if isinstance(item, dict):
+                found.append((item, where))
+            else:
+                losses.leave_out(errors.BadInput(f"{where}: must be an object, is {shape(item)}"))
+    return found

@@ -1,0 +1,77 @@
+"""Checking decoded values, and saying in a message where and how one is not what it must be."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+
+from storage import errors, text
+from storage.transfer.formats.records import Unparsed
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Makes what pydantic refuses inside a BadInput that names the place and the field."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise errors.BadInput(f"{place}: {field}: {first['msg']}") from error
+
+
+def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
+    """Whether at least half of the values fit, so that a few broken records do not hide a format."""
+    fitting = sum(map(fits, values))
+    return fitting > 0 and len(values) <= 2 * fitting
+
+
+def as_object(value: object, place: str) -> dict[str, Any]:
+    """The value, which must be a JSON object. Raises BadInput."""
+    if not isinstance(value, dict):
+        raise errors.BadInput(f"{place}: must be an object, is {shape(value)}")
+    return value
+
+
+def as_list(value: object, place: str) -> list[Any]:
+    """The value, which must be a JSON list. Raises BadInput."""
+    if not isinstance(value, list):
+        raise errors.BadInput(f"{place}: must be a list, is {shape(value)}")
+    return value
+
+
+def as_text(value: object, place: str) -> str:
+    """The value, which must be a JSON string. Raises BadInput."""
+    if not isinstance(value, str):
+        raise errors.BadInput(f"{place}: must be a string, is {shape(value)}")
+    return value
+
+
+def some_text(value: object) -> str | None:
+    """The value where it is a text that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+def measure(value: object) -> float | None:
+    """The value where it is a number that a log can hold as a measure (finite, not negative), else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
+        return None
+    return value
+
+
+def shape(value: object) -> str:
+    """What a JSON value looks like, for a message."""
+    match value:
+        case Unparsed():
+            return "text that is not JSON"
+        case dict():
+            names = ", ".join(text.clean(name)[:40] for name in list(value)[:6])
+            return f"an object with the fields {names}" if value else "an empty object"
+        case [dict(first), *_]:
+            return f"a list whose first item is {shape(first)}"
+        case []:
+            return "an empty list"
+        case None:
+            return "null"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,13 @@
+"""Paths of files that tests read."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+"""The repository."""
+DATA = ROOT / "tests" / "data"
+"""Real logs of real agents."""
+SAMPLES = ROOT / "server" / "samples"
+"""The sessions that `sapwood demo` loads."""
+README = ROOT / "README.md"
+CONTRACT_SDL = ROOT / "tests" / "schema" / "contract.graphql"
+"""The public API as first agreed."""

@@ -1,0 +1,115 @@
+"""`sapwood import` of large files takes no more memory than of small ones."""
+
+import contextlib
+import itertools
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.server.process import SAPWOOD
+from tests.storage.transfer.formats.logs import CHATGPT_EXPORT, DATA
+
+SMALL, LARGE = 20_000_000, 70_000_000
+MORE = 40 * 1024
+"""KiB by which the peaks may differ, of files that differ by 50 MB: buffers fill and the heap splinters."""
+LOOK_SECONDS = 0.02
+"""Between two looks at the memory."""
+
+
+def lines() -> Iterator[str]:
+    """A long session of Codex."""
+    first, *rest = (DATA / "codex/rollout-2026-05-11T11-26-55-019e1625.jsonl").read_text().splitlines(keepends=True)
+    yield first
+    yield from itertools.chain.from_iterable(itertools.repeat(rest))
+
+
+def conversations() -> Iterator[str]:
+    """An export of ChatGPT with many conversations, on one line."""
+    given = json.loads((DATA / CHATGPT_EXPORT).read_text(encoding="utf-8-sig"))
+    yield "["
+    for number in itertools.count():
+        for conversation in given if isinstance(given, list) else [given]:
+            named = {
+                name: f"{value}-{number}" for name, value in conversation.items() if name in ("id", "conversation_id")
+            }
+            yield json.dumps({**conversation, **named}) + ","
+
+
+def samples() -> Iterator[str]:
+    """A log of Inspect with many samples, on one line."""
+    log: dict[str, Any] = json.loads((DATA / "inspect_ai/2025-05-12_browser.json").read_text())
+    given = log.pop("samples")
+    yield json.dumps(log)[:-1] + ', "samples": ['
+    for number in itertools.count():
+        for sample in given:
+            yield json.dumps({**sample, "id": f"{sample['id']}-{number}", "uuid": f"{sample['uuid']}-{number}"}) + ","
+
+
+def written(path: Path, parts: Iterator[str], size: int, end: str) -> Path:
+    """A file of these parts, of about a size; its last part has no comma."""
+    with path.open("w") as file:
+        for part in parts:
+            done = file.tell() + len(part) >= size
+            file.write(part.rstrip(",") if done else part)
+            if done:
+                break
+        file.write(end)
+    return path
+
+
+def imported(path: Path) -> tuple[int, int]:
+    """The most resident memory that an import and its parsing process took together, in KiB, and its events.
+
+    What both share counts once where the system tells it.
+    """
+    told = path.with_suffix(".report")
+    with told.open("w") as report:
+        command = [SAPWOOD, "import", "--json", "--data-dir", f"{path}-data", path]
+        process = subprocess.Popen(command, stdout=report)
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, taken(psutil.Process(process.pid)))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LOOK_SECONDS)
+    assert process.returncode == 0
+    return peak // 1024, sum(each["events"] for each in json.loads(told.read_text())["imported"])
+
+
+def taken(process: psutil.Process) -> int:
+    found = 0
+    with contextlib.suppress(psutil.Error):  # of one that has just ended
+        for each in (process, *process.children()):
+            memory = each.memory_full_info()
+            found += getattr(memory, "pss", memory.rss)
+    return found
+
+
+@pytest.mark.parametrize(("parts", "end"), [(lines, ""), (conversations, "]"), (samples, "]}")])
+def test_a_large_file_takes_as_much_memory_as_a_small_one(
+    tmp_path: Path, parts: Callable[[], Iterator[str]], end: str
+) -> None:
+    small, few = imported(written(tmp_path / "small.json", parts(), SMALL, end))
+    large, many = imported(written(tmp_path / "large.json", parts(), LARGE, end))
+    assert many > 3 * few > 0
+    assert large < small + MORE
+
+
+@pytest.mark.parametrize(("count", "words", "end"), [(4, 2_500_000, ""), (12, 1_000_000, "\U0001f600")])
+def test_large_records_stay_below_what_is_promised_of_any_file(
+    tmp_path: Path, count: int, words: int, end: str
+) -> None:
+    path = tmp_path / "long.jsonl"
+    with path.open("w") as file:
+        for number in range(count):
+            message = {"role": "user", "content": f"word {number} " * words + end}
+            record = {"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "sessionId": "long"}
+            file.write(json.dumps({**record, "timestamp": "2026-01-01T00:00:00Z", "type": "user", "message": message}))
+            file.write("\n")
+    peak, events = imported(path)
+    assert events == count * 2 + (count - 1)
+    assert peak < 300 * 1024

@@ -1,0 +1,123 @@
+"""A server that is told to end: sockets are closed so that clients come back, and come back to exactly the rest."""
+
+import asyncio
+import json
+
+from tests.server.client import IN_TIME, Client, Ended, Socket, begin, subscribe_message
+from tests.server.conftest import Serve
+from tests.server.operations import FOLLOW, append, create, log, texts, user
+from tests.server.process import Server
+from tests.server.transport.test_disconnects import DEAR, LONG, WIDTH, under_way, wide
+
+SPACE = "subscription($positions: [SessionPosition!]) { spaceEvents(positions: $positions) { sessionId seq } }"
+FOREST = "subscription { forestChanges { ... on ForestSnapshot { forest { nodeCount } } } }"
+SLOTS = "subscription { slotChanges { sessionId } }"
+
+
+async def test_sockets_close_with_1012_and_resume_on_the_next_server(serve: Serve, name: str) -> None:
+    """No operation completes, the exit code is 0, and the same data go on where the clients were."""
+    server = serve()
+    async with Client(lambda: server.graphql) as client:
+        await create(client, name)
+        await append(client, name, *texts(5))
+        async with Socket.open(server.socket) as socket:
+            events = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
+            space = await socket.subscribe(SPACE, positions=[{"sessionId": name, "fromSeq": 2}])
+            forest = await socket.subscribe(FOREST)
+            slots = await socket.subscribe(SLOTS)
+            assert len(await events.take(5)) == 5
+            assert len(await space.take(3)) == 3
+            await forest.next()
+            assert await asyncio.to_thread(server.end) == 0
+            for stream in (events, space, forest, slots):
+                try:
+                    message = await stream.message()
+                except Ended as ended:
+                    assert ended.code == 1012
+                else:
+                    raise AssertionError(f"told before the end: {message}")
+            assert socket.connection.close_code == 1012
+    await _goes_on(serve(), name)
+
+
+async def _goes_on(server: Server, name: str) -> None:
+    """A client that was at 5 gets what another writes from there on, as the log then has it."""
+    async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
+        await append(client, name, *texts(2, 5))
+        stream = await socket.subscribe(FOLLOW, id=name, **{"from": 5})
+        await append(client, name, *texts(2, 7))
+        found = [result["sessionEvents"] for result in await stream.take(4)]
+        assert found == (await log(client, name))[5:]
+
+
+async def test_requests_that_are_answered_have_been_done_and_no_others_are(serve: Serve, name: str) -> None:
+    """Appends go on while the server is told to end: what was answered is there after the next start."""
+    server = serve()
+    answered: list[int] = []
+
+    async def write(client: Client, writer: int) -> None:
+        for place in range(10_000):
+            done = await append(client, name, user(f"{writer}/{place}"))
+            answered.append(done["firstSeq"])
+
+    async with Client(lambda: server.graphql) as client:
+        await create(client, name)
+        writing = [asyncio.create_task(write(client, writer)) for writer in range(4)]
+        async with asyncio.timeout(IN_TIME):
+            while len(answered) < 20:
+                await asyncio.wait(writing, timeout=0.01)
+        assert await asyncio.to_thread(server.end) == 0
+        ends = await asyncio.gather(*writing, return_exceptions=True)
+        assert all(isinstance(end, Exception) for end in ends)
+    again = serve()
+    async with Client(lambda: again.graphql) as client:
+        events = await log(client, name)
+    assert [event["seq"] for event in events] == list(range(len(events)))
+    assert set(answered) <= set(range(len(events)))
+    assert len(set(answered)) == len(answered)
+    assert len(events) <= len(answered) + 4
+
+
+async def test_a_client_that_does_not_read_does_not_hold_up_the_end(serve: Serve, name: str) -> None:
+    """Its connection can't be closed in good order; the process ends in its grace period all the same."""
+    server = serve()
+    async with Client(lambda: server.graphql) as client:
+        await create(client, name)
+        connection = await begin(server.socket, max_queue=1)
+        connection.transport.pause_reading()
+        await connection.send(json.dumps(subscribe_message("1", FOLLOW, {"id": name, "from": 0})))
+        async with Socket.open(server.socket) as socket:
+            healthy = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
+            for _ in range(8):
+                await append(client, name, *(user("x" * 100_000) for _ in range(50)))
+            await healthy.take(400)
+            assert await asyncio.to_thread(server.end) == 0
+            try:
+                await healthy.message()
+            except Ended as ended:
+                assert ended.code == 1012
+            else:
+                raise AssertionError("told before the end")
+        connection.transport.abort()
+        await connection.wait_closed()
+
+
+async def test_what_is_under_way_is_answered_within_the_grace_period(serve: Serve, name: str) -> None:
+    server = serve("--grace", "120", *DEAR)
+    async with Client(lambda: server.graphql) as client:
+        await wide(client, name)
+        asking = asyncio.create_task(client.run(LONG, id=name))
+        await under_way(server, 1)
+        assert await asyncio.to_thread(server.end) == 0
+        assert len((await asking)["topologyNode"]["children"]) == WIDTH
+
+
+async def test_what_outlasts_the_grace_period_is_told_to_try_again(serve: Serve, name: str) -> None:
+    server = serve("--grace", "0", *DEAR)
+    async with Client(lambda: server.graphql) as client:
+        await wide(client, name)
+        asking = asyncio.create_task(client.refusal(LONG, id=name))
+        await under_way(server, 1)
+        assert await asyncio.to_thread(server.end) == 0
+        assert (await asking).code == "UNAVAILABLE"
+    assert "Traceback" not in server.output

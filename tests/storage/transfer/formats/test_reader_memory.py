@@ -1,0 +1,64 @@
+"""What readers keep of the records that they have read, as the next one may go on from any of them."""
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.records import Record
+from storage.transfer.formats.registry import _BY_NAME
+from tests.storage.transfer.formats import claude_logs
+
+RECORDS = 5_000
+MOST = 400
+"""Bytes for each record."""
+USAGE = {"input": 3, "output": 151, "cacheRead": 49204, "totalTokens": 50961, "cost": {"input": 5e-05, "total": 0.0357}}
+
+
+def of_pi() -> Iterator[dict[str, Any]]:
+    """Turns of ten calls, one of which gets no result."""
+    yield {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/w"}
+    for number in range(RECORDS):
+        turn, place = divmod(number, 20)
+        call = f"toolu_{turn:010}{place // 2:010}"
+        message: dict[str, Any] = {"role": "user", "content": "go"}
+        if place % 2:
+            part = {"type": "toolCall", "id": call, "name": "bash", "arguments": {"command": "ls"}}
+            message = {"role": "assistant", "content": [part], "usage": USAGE | {"output": number}, "stopReason": "x"}
+        elif place > 2:
+            before = f"toolu_{turn:010}{place // 2 - 1:010}"
+            message = {"role": "toolResult", "toolCallId": before, "content": "ok", "isError": False}
+        parent = f"{number - 1:08x}" if number else None
+        told = {"id": f"{number:08x}", "parentId": parent, "timestamp": "2026-01-01T00:00:05.000Z"}
+        yield {"type": "message", **told, "message": message}
+
+
+def of_claude_code() -> Iterator[dict[str, Any]]:
+    """Turns of ten calls, one of which gets no result."""
+    parent = None
+    for number in range(RECORDS):
+        place, uuid = number % 20, f"{number:032x}"
+        if not place:
+            yield claude_logs.user(uuid, parent, "go")
+        elif place % 2:
+            yield claude_logs.answer(uuid, parent, f"m{number}", claude_logs.call(f"c{number}"), usage={"in": number})
+        else:
+            yield (
+                claude_logs.result(uuid, parent, f"c{number - 1}")
+                if place > 2
+                else claude_logs.user(uuid, parent, [claude_logs.text("and")])
+            )
+        parent = uuid
+
+
+@pytest.mark.parametrize(("format", "values"), [("pi", of_pi), ("claude-code", of_claude_code)])
+def test_a_reader_keeps_little_of_each_record(format: str, values: Any) -> None:
+    reader = _BY_NAME[format].reader("log", Losses())
+    tracemalloc.start()
+    for number, value in enumerate(values(), 1):
+        reader.add(Record(f"log line {number}", value))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < MOST * RECORDS

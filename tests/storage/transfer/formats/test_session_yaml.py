@@ -1,0 +1,263 @@
+"""YAML files of sessions: texts and cards come back as they were; what is no such file is refused with its place."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage import errors
+from storage.events import AssistantMessage, CardEvent, SystemMessage, UserMessage
+from storage.transfer.formats import records
+from storage.transfer.formats.records import Record, Unparsed
+from storage.transfer.formats.registry import HEAD_CHARACTERS, Reading, feed, head_of
+from storage.transfer.formats.registry import read as read_any
+from storage.transfer.formats.session_yaml import FORMAT, SessionFile, Speaker, Special, Text, entries_of, parse, write
+from storage.views.conversation import conversation
+from tests.storage.transfer.formats.logs import TAU_BENCH, read_log
+from tests.storage.transfer.formats.mutations import check, mutated, read_leniently
+
+TEXTS = st.text(max_size=30) | st.text(alphabet=" \n\t:-#'\"|>&*!%@`{}[],?~\\\r\x85\u2028\ufeffab0.\x00😀", max_size=30)
+FILES = st.builds(
+    SessionFile,
+    entries=st.lists(
+        st.builds(Text, st.sampled_from(Speaker), TEXTS) | st.builds(Special, TEXTS, TEXTS), max_size=5
+    ).map(tuple),
+    session_id=st.none() | TEXTS,
+    title=st.none() | TEXTS,
+    created_at=st.none() | st.integers(0, 253_402_300_799_999),
+    updated_at=st.none() | st.integers(0, 253_402_300_799_999),
+    workflow_mode=st.none() | TEXTS,
+)
+
+EXAMPLE = """\
+sessionId: bed-3
+title: Watering bed 3
+createdAt: '2026-10-05T08:11:00.000Z'
+updatedAt: '2026-10-05T08:12:00.000Z'
+workflowMode: garden
+entries:
+- kind: Text
+  role: User
+  content: How often?
+- kind: Special
+  type: Table
+  payload: |
+    type: Table
+    title: Week 40
+- kind: Text
+  role: Assistant
+  content: |-
+    Twice:
+
+    - on Monday
+    - on Friday
+"""
+FILE = SessionFile(
+    entries=(
+        Text(Speaker.USER, "How often?"),
+        Special("Table", "type: Table\ntitle: Week 40\n"),
+        Text(Speaker.ASSISTANT, "Twice:\n\n- on Monday\n- on Friday"),
+    ),
+    session_id="bed-3",
+    title="Watering bed 3",
+    created_at=1_791_187_860_000,
+    updated_at=1_791_187_920_000,
+    workflow_mode="garden",
+)
+
+
+def read(name: str, source: str) -> Reading:
+    return read_any(name, source, FORMAT)
+
+
+def refusal(source: str) -> str:
+    with pytest.raises(errors.BadInput) as refused:
+        parse(source)
+    return refused.value.message
+
+
+def test_a_file_as_people_read_it() -> None:
+    assert write(FILE) == EXAMPLE
+    assert parse(EXAMPLE) == FILE
+
+
+@given(FILES)
+def test_any_texts_and_cards_come_back(file: SessionFile) -> None:
+    written = write(file)
+    assert parse(written) == file
+    assert parse(json.dumps(yaml.safe_load(written))) == file
+
+
+@given(st.lists(FILES, min_size=1, max_size=4), st.sampled_from(["---\n", "--- # next\n", "...\n---\n", "\n---\r\n"]))
+def test_a_stream_of_files_comes_back_as_that_many_sessions(files: list[SessionFile], marker: str) -> None:
+    found = read("x", "".join(marker + write(file) for file in files)).sessions
+    assert [(session.label, session.workflow_mode) for session in found] == [
+        (file.title, file.workflow_mode) for file in files
+    ]
+    for session, file in zip(found, files, strict=True):
+        assert list(session.events) == list(read("x", write(file)).sessions[0].events)
+
+
+def test_an_id_that_comes_twice_in_a_stream_is_that_of_the_first() -> None:
+    reading = read("x", f"{EXAMPLE}---\nentries: []\n---\n{EXAMPLE}")
+    assert [(session.key, session.id) for session in reading.sessions] == [
+        ("bed-3", "bed-3"),
+        ("#2", None),
+        ("#3", None),
+    ]
+    assert reading.warnings == ["1 session lost its id, as an earlier one has the same"]
+
+
+@pytest.mark.parametrize("stream", [f"---\n{EXAMPLE}---\n{EXAMPLE}", f"{EXAMPLE}...\n---\n{EXAMPLE}"])
+def test_a_stream_is_recognised(stream: str) -> None:
+    reading = read_any("x", stream)
+    assert (reading.format, len(reading.sessions)) == (FORMAT, 2)
+
+
+def test_a_stream_is_told_by_as_much_of_it_as_fits_the_memory() -> None:
+    def of(size: int) -> list[str]:
+        text = "---\n" + write(SessionFile((Text(Speaker.USER, "x" * size),)))
+        head, found = head_of(iter([Record("x", Unparsed(text, ""))] * 30))
+        assert len(list(found)) == 30
+        return [record.place for record in head]
+
+    assert [len(of(size)) for size in (10, HEAD_CHARACTERS // 3, HEAD_CHARACTERS)] == [20, 3, 1]
+
+
+def test_a_broken_document_of_a_stream_is_refused_with_its_line() -> None:
+    with pytest.raises(errors.BadInput, match=r"^x document at line 4: entries\[0\]: must be an object"):
+        read("x", "---\nentries: []\n\n---\nentries: [5]\n")
+
+
+def test_a_broken_document_of_a_stream_costs_only_itself() -> None:
+    found = list(records.records("x", io.BytesIO(f"{EXAMPLE}---\nentries: [\n---\n{EXAMPLE}".encode())))
+    source = feed("x", found, lenient=True)
+    assert len([step for record in found for step in source.add(record)]) == 2
+    assert source.losses.kinds()["record left out"] == 1
+    assert source.losses.first_broken.startswith(
+        "x document at line 22: not YAML or JSON that is allowed: line 3 column 1"
+    )
+
+
+def test_a_file_becomes_one_event_for_each_entry() -> None:
+    reading = read("x.yaml", EXAMPLE)
+    [session] = reading.sessions
+    assert (session.id, session.label, session.workflow_mode, reading.warnings) == ("bed-3", FILE.title, "garden", [])
+    assert session.events == [
+        UserMessage(content="How often?"),
+        CardEvent(card_type="Table", payload="type: Table\ntitle: Week 40\n"),
+        AssistantMessage(content="Twice:\n\n- on Monday\n- on Friday"),
+    ]
+
+
+def test_a_real_session_goes_out_and_comes_back() -> None:
+    for session in read_log(TAU_BENCH).sessions[:20]:
+        events = [event.model_copy(update={"seq": seq}) for seq, event in enumerate(session.events)]
+        file = SessionFile(entries=entries_of(conversation(events, include_system=True)))
+        [again] = read("x", write(file)).sessions
+        texts = [event for event in session.events if isinstance(event, UserMessage | AssistantMessage | SystemMessage)]
+        assert [(event.type, event.content) for event in again.events] == [  # type: ignore[attr-defined]
+            (event.type, event.content) for event in texts if event.content
+        ]
+
+
+@pytest.mark.parametrize("content", [EXAMPLE, json.dumps(yaml.safe_load(EXAMPLE)), "entries: []", '{"entries": []}'])
+def test_a_file_is_recognised(content: str) -> None:
+    reading = read_any("x", content)
+    assert (reading.format, len(reading.sessions)) == (FORMAT, 1)
+
+
+def test_other_documents_are_no_files_of_sessions() -> None:
+    for content in (
+        '{"entries": [{"role": "user"}], "id": 5}',
+        "title: x",
+        '{"entries": 5, "more": 1}',
+        "- entries: 5",
+    ):
+        with pytest.raises(errors.BadInput, match="known format"):
+            read_any("x", content)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_gives_the_same_session(indent: int | None) -> None:
+    value = yaml.safe_load(EXAMPLE)
+    [session] = read("x", json.dumps(value, indent=indent)).sessions
+    assert session == read("x", EXAMPLE).sessions[0]
+
+
+def test_surrogates_and_zero_characters_are_told_as_text_can_hold_them() -> None:
+    source = {
+        "sessionId": "\ud800",
+        "title": "\udfffa",
+        "entries": [{"kind": "Text", "role": "User", "content": "\ud800\0"}],
+    }
+    [session] = read("x", json.dumps(source)).sessions
+    assert (session.id, session.label, session.events) == (None, "\ufffda", [UserMessage(content="\ufffd\0")])
+
+
+@settings(deadline=None)
+@given(mutated([yaml.safe_load(EXAMPLE)]))
+def test_whatever_a_file_holds_it_is_read_or_refused(file: tuple[list[Any], int]) -> None:
+    steps, _ = read_leniently(FORMAT, file[0])
+    check(steps)
+
+
+def test_a_card_that_cant_be_read_goes_out_whole() -> None:
+    events = [CardEvent(card_type="New", payload="rows: [", seq=0), CardEvent(card_type="Form", payload="a: 1", seq=1)]
+    assert entries_of(conversation(events)) == (Special("New", "rows: ["), Special("Form", "a: 1"))
+
+
+def test_what_is_lost_is_told() -> None:
+    source = "sessionId: not legal\nowner: me\nentries:\n- {kind: Text, role: User, content: x, at: 5}\n"
+    reading = read("x", source)
+    assert reading.sessions[0].id is None
+    assert reading.warnings == [
+        "1 session lost its id, which no session can have here",
+        "1 session lost owner",
+        "1 text lost at",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{{{", "document: not YAML or JSON that is allowed: line 1 column 2: a key must be text"),
+        ("a: b: c", "document: not YAML or JSON that is allowed: line 1 column 5: mapping values are not allowed"),
+        ("Dear all, here is my session.", "document: must be a mapping with sessionId, title, createdAt, updatedAt,"),
+        ("", "document: must be a mapping with sessionId, title, createdAt, updatedAt, workflowMode, entries, is null"),
+        ("title: x", "entries: is required, given are title"),
+        ("entries: {}", "entries: must be a list, is an empty object"),
+        ("entries: [x]", "entries[0]: must be an object, is a str"),
+        ("entries: [{kind: text}]", "entries[0].kind: must be one of Text, Special, is 'text'"),
+        (
+            "entries:\n- {kind: Text, role: User, content: a}\n- {kind: Text, role: Bot}",
+            "entries[1].role: must be one of",
+        ),
+        ("entries: [{kind: Text, role: User}]", "entries[0].content: is required"),
+        (
+            "entries: [{kind: Text, role: User, content: 5}]",
+            "entries[0].content: must be text, is a int; put it in quotes",
+        ),
+        ("entries: [{kind: Special, payload: x}]", "entries[0].type: is required"),
+        ("entries: [{kind: Special, type: Form, payload: {a: 1}}]", "entries[0].payload: must be text, is an object"),
+        ("title: [x]\nentries: []", "title: must be text, is a list"),
+        ("createdAt: yesterday\nentries: []", "createdAt: 'yesterday' is not an ISO 8601 instant"),
+        ("createdAt: 2026-10-05T08:11:00\nentries: []", "createdAt: '2026-10-05T08:11:00' names no zone"),
+        ("entries: []\nentries: []", "line 2 column 1: the key 'entries' is given twice"),
+        ("entries: !!python/object:os.x {}", "the tag"),
+    ],
+)
+def test_a_refusal_names_place_and_rule(source: str, message: str) -> None:
+    assert message in refusal(source)
+    with pytest.raises(errors.BadInput, match=r"^my-file\b"):
+        read("my-file", source)
+
+
+def test_a_bomb_of_aliases_is_refused_before_it_expands() -> None:
+    bomb = ["a0: &a0 " + "x" * 1_000]
+    bomb += [f"a{level}: &a{level} [" + ", ".join([f"*a{level - 1}"] * 100) + "]" for level in range(1, 5)]
+    assert "anchors are not allowed (&a0)" in refusal("\n".join([*bomb, "entries: *a4"]))
