@@ -22,6 +22,7 @@ from schema.engine import cost, limits, policy
 from schema.engine.documents import Documents, Known
 from schema.engine.execution import list_executor
 from schema.form import FormMutation, FormQuery
+from schema.maintenance import MaintenanceMutation
 from schema.run import RunMutation, RunQuery
 from schema.scalars import SCALARS
 from schema.session import SessionMutation, SessionQuery
@@ -29,13 +30,12 @@ from schema.slot import SlotMutation
 from schema.subscription import Subscription
 from schema.topology import TopologyMutation, TopologyQuery
 from schema.transfer import TransferMutation, TransferQuery
-from schema.upkeep import UpkeepMutation
 from schema.viewer import ViewerQuery
 from storage.access_key import AccessRole
 
 QUERIES = (SessionQuery, TopologyQuery, DigestQuery, RunQuery, FormQuery, TransferQuery, ViewerQuery)
 MUTATIONS = (
-    *(SessionMutation, AppendMutation, UpkeepMutation, TopologyMutation, SlotMutation),
+    *(SessionMutation, AppendMutation, MaintenanceMutation, TopologyMutation, SlotMutation),
     *(RunMutation, FormMutation, TransferMutation),
 )
 

@@ -13,7 +13,7 @@ from schema.inputs import given
 from schema.scalars import DateTime
 from schema.slot import Slot
 from storage import errors, session
-from storage.session import Selection, SessionStatus, present
+from storage.session import SessionFilter, SessionStatus, present
 from storage.session_storage import DigestPage
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class DigestConnection:
 class DigestQuery:
     @strawberry.field
     async def digest(self, info: Info, id: strawberry.ID) -> Digest | None:
-        page = await info.context.store.sessions.digests(info.context.space, Selection(ids=(id,)), 1, None)
+        page = await info.context.store.sessions.digests(info.context.space, SessionFilter(ids=(id,)), 1, None)
         return Digest.from_domain(page.digests[0]) if page and page.digests else None
 
     @strawberry.field(
@@ -124,7 +124,7 @@ class DigestQuery:
         after: str | None = UNSET,
     ) -> DigestConnection | None:
         wanted = given(ids)
-        selection = Selection(
+        selection = SessionFilter(
             ids=None if wanted is None else tuple(wanted),
             under=given(under_id),
             status=given(status),

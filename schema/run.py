@@ -16,7 +16,7 @@ from schema.stats import saturated
 from storage import errors
 from storage.events import RunStatus
 from storage.readers.runs import RunPage
-from storage.run_filter import RunSelection
+from storage.run_filter import RunFilter
 from storage.views import runs
 from storage.views.run_rows import RunRow
 
@@ -213,7 +213,7 @@ class RunQuery:
         first: int = 50,
         after: str | None = UNSET,
     ) -> RunConnection | None:
-        selection = RunSelection(
+        selection = RunFilter(
             session_id=given(session_id),
             status=given(status),
             agent_flow=given(agent_flow),
@@ -245,7 +245,7 @@ class RunMutation:
         self_evaluation: JSON | None = UNSET,
     ) -> RunPayload:
         context = info.context
-        await context.store.upkeep.give_feedback(
+        await context.store.maintenance.give_feedback(
             context.space, session_id, turn_id, given(feedback), given(self_evaluation)
         )
         return RunPayload(run=Run.from_domain(await _loaded(info, session_id, turn_id)))

@@ -22,7 +22,7 @@ from schema.slot import Slot
 from schema.stats import SessionStats
 from schema.topology import TopologyNode
 from storage import errors, session
-from storage.session import Selection, SessionMeta, SessionOrder, SessionStatus
+from storage.session import SessionFilter, SessionMeta, SessionOrder, SessionStatus
 from storage.session_storage import SessionPage
 from storage.views.message import Role
 
@@ -108,11 +108,11 @@ class Session:
 
     @strawberry.field(description="Messages for a model, projected from the log.")
     async def surface(self, info: Info, at_seq: int | None = UNSET) -> Surface:
-        return Surface.from_domain(await info.context.store.views.surface(self.meta, given(at_seq)))
+        return Surface.from_domain(await info.context.store.messages.surface(self.meta, given(at_seq)))
 
     @strawberry.field(description="What the next send would give the model: system prompt, insight, surface.")
     async def context(self, info: Info) -> PromptContext:
-        return PromptContext.from_domain(await info.context.store.views.context(info.context.space, self.id))
+        return PromptContext.from_domain(await info.context.store.messages.context(info.context.space, self.id))
 
     @strawberry.field(
         description="Message records (L3). Filters first, then offset, then limit. `sinceMemory`: those that events "
@@ -127,7 +127,7 @@ class Session:
         offset: int = 0,
         limit: int | None = UNSET,
     ) -> list[Message]:
-        found = await info.context.store.views.records(
+        found = await info.context.store.messages.records(
             self.meta,
             role=given(role),
             from_seq=given(from_seq),
@@ -164,7 +164,7 @@ class Session:
         description="Text history for a model that takes no cards: a card becomes one short placeholder line."
     )
     async def prompt(self, info: Info, guide_prompt: str | None = UNSET) -> list[Message]:
-        found = await info.context.store.views.prompt(self.meta, given(guide_prompt))
+        found = await info.context.store.messages.prompt(self.meta, given(guide_prompt))
         return [Message.from_domain(item) for item in found]
 
     @strawberry.field(description="Audit view: one run per turn, newest first.")
@@ -214,7 +214,7 @@ class SessionConnection:
     nodes: list[Session]
     page_info: PageInfo
     page: strawberry.Private[SessionPage]
-    selection: strawberry.Private[Selection]
+    selection: strawberry.Private[SessionFilter]
 
     @strawberry.field
     def edges(self) -> list[SessionEdge]:
@@ -225,7 +225,7 @@ class SessionConnection:
         return await info.context.store.sessions.count(info.context.space, self.selection)
 
     @classmethod
-    def from_domain(cls, page: SessionPage, selection: Selection, after: str | None) -> SessionConnection:
+    def from_domain(cls, page: SessionPage, selection: SessionFilter, after: str | None) -> SessionConnection:
         """A page of sessions."""
         rows = page.sessions
         ends = (page.cursor(rows[0]), page.cursor(rows[-1])) if rows else None
@@ -287,7 +287,7 @@ class SessionQuery:
         first: int = 50,
         after: str | None = UNSET,
     ) -> SessionConnection | None:
-        selection = Selection(
+        selection = SessionFilter(
             under=given(under_id),
             status=given(status),
             label_contains=given(label_contains),

@@ -12,8 +12,8 @@ from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.events import Instant, Model
 from storage.log.state import LogState, OpenTurn, Totals
-from storage.run_filter import RunSelection
-from storage.session import Selection, SessionMeta, SessionOrder, Slot, Slots
+from storage.run_filter import RunFilter
+from storage.session import SessionFilter, SessionMeta, SessionOrder, Slot, Slots
 from storage.topology import NodeDocument
 from storage.views.run_rows import RunRow
 
@@ -74,7 +74,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
+class Notification:
     """Something of session `id` has changed. `kind` is log, session, node or slots; a wake-up, never the truth.
 
     For a commit, `log` names its log and `first` to `last` are its seqs. `lost` means that changes may have gone
@@ -94,7 +94,7 @@ class Wake:
         return self.kind == "lost"
 
 
-LOST = Wake("lost")
+LOST = Notification("lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Queries(Protocol):
     async def session_page(
         self,
         space: str,
-        selection: Selection,
+        selection: SessionFilter,
         order: SessionOrder,
         after: tuple[Instant, str] | None,
         limit: int,
@@ -122,7 +122,7 @@ class Queries(Protocol):
         """Up to `limit` sessions in order, those behind (time, id) `after` alone."""
         ...
 
-    async def count_sessions(self, space: str, selection: Selection) -> int: ...
+    async def count_sessions(self, space: str, selection: SessionFilter) -> int: ...
     async def sessions_in(self, space: str, under: str | None) -> list[SessionMeta]:
         """All sessions of the space, or those of a node and its descendants; in no order."""
         ...
@@ -198,7 +198,7 @@ class Queries(Protocol):
         ...
 
     async def run_page(
-        self, space: str, selection: RunSelection, after: tuple[Instant, str] | None, limit: int
+        self, space: str, selection: RunFilter, after: tuple[Instant, str] | None, limit: int
     ) -> list[RunRow]:
         """Up to `limit` rows, those started last first, those behind (started at, place) `after` alone."""
         ...
@@ -316,14 +316,14 @@ class Database(Protocol):
         """Drops the commits of a log with first >= cut, and returns how many."""
         ...
 
-    def changes(self) -> AsyncIterator[Sequence[Wake]]:
+    def changes(self) -> AsyncIterator[Sequence[Notification]]:
         """What other processes (and this one) commit from now on; LOST where it may have missed something.
 
         The first, empty, item says that from now on nothing is missed. Raises Unavailable when it can't go on.
         """
         ...
 
-    def watch(self, listener: Callable[[Sequence[Wake], Sequence[Commit]], None]) -> None:
+    def watch(self, listener: Callable[[Sequence[Notification], Sequence[Commit]], None]) -> None:
         """Has this process's own commits told at once, after they are durable."""
         ...
 

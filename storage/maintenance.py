@@ -42,7 +42,7 @@ class Kept:
     appended: Appended | None = None
 
 
-class Upkeep:
+class Maintenance:
     """Each operation appends at most one commit. All raise NotFound, Archived, or Conflict for another head."""
 
     def __init__(self, scope: Scope, surfaces: Surfaces) -> None:

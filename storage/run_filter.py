@@ -8,7 +8,7 @@ from storage.views.run_rows import shortened
 
 
 @dataclass(frozen=True, slots=True)
-class RunSelection:
+class RunFilter:
     """Which rows of a space: all conditions hold together.
 
     `agent_name` and `tool_name` are among the names of the session's own events. Times in ms since 1970: started at
@@ -25,7 +25,7 @@ class RunSelection:
     started_after: Instant | None = None
     started_before: Instant | None = None
 
-    def as_kept(self) -> "RunSelection":
+    def as_kept(self) -> "RunFilter":
         """The same with texts as rows keep them."""
         return replace(
             self,

@@ -14,10 +14,10 @@ logger = logging.getLogger("sapwood.collector")
 class Scope(Protocol):
     """What the parts of a store need of a database or of an open transaction.
 
-    `settled`: what is read is committed, and so can't be undone.
+    `committed`: what is read is committed, and so can't be undone.
     """
 
-    settled: bool
+    committed: bool
 
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T: ...
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T: ...
@@ -35,7 +35,7 @@ async def collect(database: Database, log: str) -> int:
 class Direct:
     """Each operation is one transaction."""
 
-    settled = True
+    committed = True
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -61,7 +61,7 @@ class Within:
     `refused` is the first operation's error: it may have written before, so nothing of the transaction can stand.
     """
 
-    settled = False
+    committed = False
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -148,7 +148,7 @@ class SessionOrder(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SessionFilter:
     """Which sessions of a space: all conditions hold together. `under` includes the node itself."""
 
     ids: tuple[str, ...] | None = None

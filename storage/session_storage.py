@@ -20,7 +20,7 @@ from storage.session import (
     MAX_LABEL,
     MAX_SLOT_BYTES,
     Digest,
-    Selection,
+    SessionFilter,
     SessionMeta,
     SessionOrder,
     SessionStatus,
@@ -123,7 +123,7 @@ class SessionStorage:
         return [found.get(id) for id in ids]
 
     async def page(
-        self, space: str, selection: Selection, order: SessionOrder, first: int, after: str | None
+        self, space: str, selection: SessionFilter, order: SessionOrder, first: int, after: str | None
     ) -> SessionPage | None:
         """One page of sessions; None when the node to look under is unknown."""
         check_count(first, MAX_PAGE, "first")
@@ -140,11 +140,11 @@ class SessionStorage:
 
         return await self._scope.read(query)
 
-    async def count(self, space: str, selection: Selection) -> int:
+    async def count(self, space: str, selection: SessionFilter) -> int:
         """How many sessions there are of that selection."""
         return await self._scope.read(lambda queries: queries.count_sessions(space, _clean(selection)))
 
-    async def digests(self, space: str, selection: Selection, first: int, after: str | None) -> DigestPage | None:
+    async def digests(self, space: str, selection: SessionFilter, first: int, after: str | None) -> DigestPage | None:
         """One page of digests, of up to 16 MiB but at least one; None when the node to look under is unknown."""
         check_count(first, MAX_DIGESTS, "first")
         if selection.ids is not None and len(selection.ids) > MAX_DIGESTS:
@@ -206,7 +206,7 @@ class SessionStorage:
             lambda tx: log.append(tx, space, id, drafts, surfaces=self._surfaces, expected_head=expected_head, key=key),
             queue=[queue_of(space, id)],
         )
-        if self._scope.settled and appended.admitted is not None:
+        if self._scope.committed and appended.admitted is not None:
             self._surfaces.follow(appended.commit, appended.admitted)
         return appended
 
@@ -302,7 +302,7 @@ class SessionStorage:
         )
 
 
-def _clean(selection: Selection) -> Selection:
+def _clean(selection: SessionFilter) -> SessionFilter:
     wanted = selection.label_contains
     return selection if wanted is None else replace(selection, label_contains=text.clean(wanted))
 
@@ -312,12 +312,12 @@ def _digest(meta: SessionMeta, found: Slots | None) -> Digest:
 
 
 async def _slots_of(
-    queries: Queries, space: str, selection: Selection, rows: Sequence[SessionMeta]
+    queries: Queries, space: str, selection: SessionFilter, rows: Sequence[SessionMeta]
 ) -> dict[str, Slots]:
     """The slots of a page's sessions. Those of an unfiltered page are one range, which is cheaper than its ids."""
     if not rows:
         return {}
-    if selection == Selection():
+    if selection == SessionFilter():
         between = await queries.slots_between(space, rows[0], rows[-1], MAX_DIGEST_BYTES)
         return {slots.id: slots for slots in between}
     return await queries.slots(space, [meta.id for meta in rows], MAX_DIGEST_BYTES)

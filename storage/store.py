@@ -6,10 +6,10 @@ from typing import TypeVar
 from storage.database import Database, Transaction
 from storage.forms import Forms
 from storage.live.feed import Feed
-from storage.maintenance import Upkeep
-from storage.readers.conversation import Conversations
-from storage.readers.messages import MessageViews
-from storage.readers.runs import RunViews
+from storage.maintenance import Maintenance
+from storage.readers.conversation import ConversationReader
+from storage.readers.messages import MessageReader
+from storage.readers.runs import RunReader
 from storage.readers.surfaces import Surfaces
 from storage.scope import Direct, Scope, Within
 from storage.session_storage import SessionStorage
@@ -18,20 +18,20 @@ from storage.session_tree import SessionTree
 T = TypeVar("T")
 
 
-class Unit:
+class UnitOfWork:
     """What can be done with the sessions of a store, in one scope."""
 
     def __init__(self, scope: Scope, surfaces: Surfaces) -> None:
         self.sessions = SessionStorage(scope, surfaces)
         self.tree = SessionTree(scope)
-        self.views = MessageViews(scope, surfaces)
-        self.conversations = Conversations(scope)
-        self.upkeep = Upkeep(scope, surfaces)
+        self.messages = MessageReader(scope, surfaces)
+        self.conversations = ConversationReader(scope)
+        self.maintenance = Maintenance(scope, surfaces)
         self.forms = Forms(scope)
-        self.runs = RunViews(scope)
+        self.runs = RunReader(scope)
 
 
-class Store(Unit):
+class Store(UnitOfWork):
     """An open store. Each operation is a transaction of its own, unless made inside `transaction`."""
 
     def __init__(self, database: Database) -> None:
@@ -41,7 +41,7 @@ class Store(Unit):
         self.database = database
         self.feed = Feed(database)
 
-    async def transaction(self, work: Callable[[Unit], Awaitable[T]]) -> T:
+    async def transaction(self, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
         """Runs several operations as one: all of them, or nothing when `work` raises or one of them was refused.
 
         It may be started over on a collision, so it must not have effects outside, nor await anything but the
@@ -52,7 +52,7 @@ class Store(Unit):
         async def whole(tx: Transaction) -> T:
             nonlocal scope
             scope = Within(tx)
-            result = await work(Unit(scope, self._surfaces))
+            result = await work(UnitOfWork(scope, self._surfaces))
             if scope.refused is not None:
                 raise scope.refused
             return result

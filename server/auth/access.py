@@ -35,7 +35,7 @@ REVOKED = "has been revoked"
 logger = logging.getLogger("sapwood.access")
 
 
-class Lookups(Generic[K, V]):
+class TtlCache(Generic[K, V]):
     """Answers that stand for two seconds from when they were asked for. Whoever asks meanwhile waits for the same."""
 
     def __init__(self, look_up: Callable[[K], Awaitable[V]]) -> None:
@@ -71,8 +71,8 @@ class Access:
         self._host = settings.host
         self._local = reaches_this_machine_alone(settings.host)
         self._insecure = settings.insecure
-        self._keys: Lookups[str, AccessKey | None] = Lookups(self._find)
-        self._exist: Lookups[None, bool] = Lookups(lambda _: access_keys.exist(database))
+        self._keys: TtlCache[str, AccessKey | None] = TtlCache(self._find)
+        self._exist: TtlCache[None, bool] = TtlCache(lambda _: access_keys.exist(database))
         self._watched: dict[Caller, set[asyncio.Event]] = {}
         self._uses: dict[str, Instant] = {}
         self._written: dict[str, Instant] = {}

@@ -43,12 +43,12 @@ def demo(
 async def _prepare(settings: Settings) -> tuple[str, bool]:
     """Loads the samples if the space is empty; what the store is called, and whether callers need a credential."""
     from server.auth.exposure import is_guarded
-    from storage.session import Selection
+    from storage.session import SessionFilter
     from storage.transfer.formats import registry
     from storage.transfer.importing import import_reading
 
     async with opened(settings) as store:
-        if await store.sessions.count(SPACE, Selection()) == 0:
+        if await store.sessions.count(SPACE, SessionFilter()) == 0:
             for sample in sorted(set(SAMPLES.glob("*.jsonl")) - {LIVE}):
                 await import_reading(store, SPACE, registry.read(sample.name, sample.read_text("utf-8")))
         return store.database.name, await is_guarded(store.database, settings)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from server.telemetry.metrics import Metrics
 from storage import errors
-from storage.database import Commit, Database, Queries, Transaction, Wake
+from storage.database import Commit, Database, Notification, Queries, Transaction
 
 T = TypeVar("T")
 
@@ -49,10 +49,10 @@ class MeasuredDatabase:
         with self._timed("collect"):
             return await self._database.collect(log, cut)
 
-    def changes(self) -> AsyncIterator[Sequence[Wake]]:
+    def changes(self) -> AsyncIterator[Sequence[Notification]]:
         return self._database.changes()
 
-    def watch(self, listener: Callable[[Sequence[Wake], Sequence[Commit]], None]) -> None:
+    def watch(self, listener: Callable[[Sequence[Notification], Sequence[Commit]], None]) -> None:
         self._database.watch(listener)
 
     async def ping(self) -> None:

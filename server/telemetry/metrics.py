@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from storage.database import Commit, Wake
+from storage.database import Commit, Notification
 
 M = TypeVar("M", Counter, Histogram)
 
@@ -113,7 +113,7 @@ class Metrics:
         """Counts a result of a subscription."""
         self._delivered.inc()
 
-    def committed(self, _: Sequence[Wake], commits: Sequence[Commit]) -> None:
+    def committed(self, _: Sequence[Notification], commits: Sequence[Commit]) -> None:
         """Counts commits, as a listener of the store."""
         if commits:
             self._appends.inc(len(commits))

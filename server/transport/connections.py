@@ -26,7 +26,7 @@ FLUSH_SECONDS = 30
 """How long a peer that was dropped may still read what was under way to it, its close message included."""
 
 
-class Patience:
+class StallTimer:
     """Calls `stalled` when a peer has taken nothing for so many seconds, while something waits to be sent."""
 
     def __init__(self, transport: asyncio.Transport, seconds: float, stalled: Callable[[], None]) -> None:
@@ -66,7 +66,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_made(cast(asyncio.Transport, transport))
         self.ending = asyncio.Event()
         """Set when the server is told to end."""
-        self._patience = Patience(self.transport, self.app_state[SEND_TIMEOUT], self.transport.abort)
+        self._patience = StallTimer(self.transport, self.app_state[SEND_TIMEOUT], self.transport.abort)
         self._in_head = False
         self._head_size = 0
         self._ignores_upgrade = False
@@ -155,7 +155,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
-        self._patience = Patience(self.transport, self.app_state[SEND_TIMEOUT], self._drop)
+        self._patience = StallTimer(self.transport, self.app_state[SEND_TIMEOUT], self._drop)
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)

@@ -53,7 +53,7 @@ class ClientGone(Exception):
     """Nobody waits for the answer any more."""
 
 
-class Attended:
+class CancelOnDisconnect:
     """Cancels what is done within, and raises ClientGone instead, once the client has gone.
 
     The request's body must have been read. Nobody looks during the first moments, which nearly all queries need not
@@ -168,7 +168,7 @@ class Http:
     async def _answer(self, operation: Operation, receive: Receive) -> Answer:
         if operation.kind is OperationType.MUTATION:
             return await self._operations.answer(operation)
-        with Attended(receive):
+        with CancelOnDisconnect(receive):
             return await self._operations.answer(operation)
 
 

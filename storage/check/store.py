@@ -13,7 +13,7 @@ from storage.check import forest, runs
 from storage.check.logs import BEYOND, LogCheck
 from storage.check.problem import Problem
 from storage.database import Database, Queries, Transaction
-from storage.session import Selection, SessionMeta, SessionOrder
+from storage.session import SessionFilter, SessionMeta, SessionOrder
 from storage.topology import NodeDocument
 
 PAGE = 100
@@ -63,7 +63,7 @@ async def count_sessions(database: Database) -> int:
     """How many sessions a check goes through."""
 
     async def query(queries: Queries) -> int:
-        return sum([await queries.count_sessions(space, Selection()) for space in await queries.all_spaces()])
+        return sum([await queries.count_sessions(space, SessionFilter()) for space in await queries.all_spaces()])
 
     return await database.read(query)
 
@@ -79,7 +79,7 @@ async def _pages(database: Database, space: str) -> AsyncIterator[Sequence[Sessi
 
 
 async def _page(queries: Queries, *, space: str, after: tuple[int, str] | None) -> list[SessionMeta]:
-    return await queries.session_page(space, Selection(), SessionOrder.CREATED_ASC, after, PAGE)
+    return await queries.session_page(space, SessionFilter(), SessionOrder.CREATED_ASC, after, PAGE)
 
 
 async def _documents(database: Database, space: str, repair: bool) -> list[Problem]:

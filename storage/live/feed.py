@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from storage import errors
-from storage.database import LOST, Commit, Database, Queries, Wake
+from storage.database import LOST, Commit, Database, Notification, Queries
 from storage.events import Event
 from storage.live.hub import Hub, Subscription
 from storage.log import reading
@@ -164,7 +164,7 @@ class Feed:
         result: T = await asyncio.shield(task)
         return result
 
-    def _committed(self, wakes: Sequence[Wake], commits: Sequence[Commit]) -> None:
+    def _committed(self, wakes: Sequence[Notification], commits: Sequence[Commit]) -> None:
         for commit in commits:
             if self.hub.listens(commit.space, commit.session):
                 self.buffer.add(commit)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from storage.database import Wake
+from storage.database import Notification
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Pending:
     slots: bool = False
     last: int = -1
 
-    def add(self, wake: Wake) -> None:
+    def add(self, wake: Notification) -> None:
         """Joins a wake-up."""
         if wake.kind == "log":
             self.log = True
@@ -48,7 +48,7 @@ class Subscription:
         """When the first wake-up came that the reader has not looked at (time.monotonic)."""
         self._event = asyncio.Event()
 
-    def notify(self, wake: Wake) -> None:
+    def notify(self, wake: Notification) -> None:
         """Notes a wake-up and lets the reader go on."""
         if self.behind_since is None:
             self.behind_since = time.monotonic()
@@ -117,7 +117,7 @@ class Hub:
         """Whether anybody waits for this session."""
         return (space, id) in self._subscriptions or (space, None) in self._subscriptions
 
-    def publish(self, wakes: Iterable[Wake]) -> None:
+    def publish(self, wakes: Iterable[Notification]) -> None:
         """Reports wake-ups to those who wait for them."""
         for wake in wakes:
             keys = list(self._subscriptions) if wake.lost else [(wake.space, wake.id), (wake.space, None)]

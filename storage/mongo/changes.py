@@ -8,7 +8,7 @@ from motor.motor_asyncio import AsyncIOMotorDatabase
 from pymongo.errors import PyMongoError
 
 from storage import errors
-from storage.database import LOST, Wake
+from storage.database import LOST, Notification
 from storage.mongo import codec, failure
 from storage.mongo.codec import Document
 
@@ -47,7 +47,7 @@ FIRST_PAUSE_SECONDS = 0.05
 LAST_PAUSE_SECONDS = 1.0
 
 
-async def follow(database: AsyncIOMotorDatabase[Document]) -> AsyncGenerator[Sequence[Wake], None]:
+async def follow(database: AsyncIOMotorDatabase[Document]) -> AsyncGenerator[Sequence[Notification], None]:
     """Batches of wake-ups from now on; the first is empty.
 
     A stream that breaks resumes from its token; where that is too old comes LOST. Raises Unavailable when the
@@ -94,9 +94,11 @@ async def _next(stream: Any) -> Document | None:
     return change
 
 
-def _wake(change: Document) -> Wake:
+def _wake(change: Document) -> Notification:
     collection = change["ns"]["coll"]
     if collection == "commits":
         commit = change["fullDocument"]
-        return Wake("log", commit["space"], commit["session"], commit["log"], int(commit["first"]), int(commit["last"]))
-    return Wake(KINDS[collection], *codec.split(change["documentKey"]["_id"]))
+        return Notification(
+            "log", commit["space"], commit["session"], commit["log"], int(commit["first"]), int(commit["last"])
+        )
+    return Notification(KINDS[collection], *codec.split(change["documentKey"]["_id"]))

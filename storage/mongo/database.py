@@ -13,7 +13,7 @@ from pymongo.errors import PyMongoError, ServerSelectionTimeoutError
 from pymongo.read_concern import ReadConcern
 
 from storage import errors
-from storage.database import Commit, Queries, Transaction, Wake
+from storage.database import Commit, Notification, Queries, Transaction
 from storage.mongo import changes, codec, failure
 from storage.mongo.codec import Document
 from storage.mongo.queries import MongoQueries
@@ -21,7 +21,7 @@ from storage.mongo.queues import Queues
 from storage.mongo.transaction import MongoTransaction
 
 T = TypeVar("T")
-Listener = Callable[[Sequence[Wake], Sequence[Commit]], None]
+Listener = Callable[[Sequence[Notification], Sequence[Commit]], None]
 
 DURABLE = WriteConcern("majority", j=True, wtimeout=10_000)
 MAJORITY = ReadConcern("majority")
@@ -100,7 +100,7 @@ class MongoDatabase:
                 where = {"log": log, "first": {"$gte": min(seqs), "$lte": max(seqs)}}
                 total += (await commits.delete_many(where)).deleted_count
 
-    def changes(self) -> AsyncIterator[Sequence[Wake]]:
+    def changes(self) -> AsyncIterator[Sequence[Notification]]:
         return changes.follow(self._database)
 
     def watch(self, listener: Listener) -> None:

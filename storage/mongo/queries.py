@@ -13,8 +13,8 @@ from storage.database import Commit, Head, Holders
 from storage.events import Instant
 from storage.mongo import codec, pages
 from storage.mongo.codec import Document, date, key
-from storage.run_filter import RunSelection
-from storage.session import Selection, SessionMeta, SessionOrder, Slots
+from storage.run_filter import RunFilter
+from storage.session import SessionFilter, SessionMeta, SessionOrder, Slots
 from storage.topology import NodeDocument
 from storage.views.run_rows import RunRow
 
@@ -97,7 +97,7 @@ class MongoQueries:
     async def session_page(
         self,
         space: str,
-        selection: Selection,
+        selection: SessionFilter,
         order: SessionOrder,
         after: tuple[Instant, str] | None,
         limit: int,
@@ -115,7 +115,7 @@ class MongoQueries:
         return [codec.decode_session(document) for document in found]
 
     async def _selected(
-        self, space: str, selection: Selection, stages: list[Document], between: Document | None = None
+        self, space: str, selection: SessionFilter, stages: list[Document], between: Document | None = None
     ) -> list[Document]:
         """The sessions of a selection, within a range of times, through further stages; by one command."""
         stages = [*_conditions(selection), *stages]
@@ -135,17 +135,17 @@ class MongoQueries:
             return await self._aggregate("nodes", [*joined, *stages])
         return await self._aggregate("sessions", [{"$match": {"space": space, **(between or {})}}, *stages])
 
-    async def count_sessions(self, space: str, selection: Selection) -> int:
+    async def count_sessions(self, space: str, selection: SessionFilter) -> int:
         found = await self._selected(space, selection, [COUNT])
         return int(found[0]["count"]) if found else 0
 
     async def sessions_in(self, space: str, under: str | None) -> list[SessionMeta]:
-        found = await self._selected(space, Selection(under=under), [])
+        found = await self._selected(space, SessionFilter(under=under), [])
         return [codec.decode_session(document) for document in found]
 
     async def heads(self, space: str, under: str | None = None) -> list[Head]:
         fields = {"$project": {"_id": 0, "id": 1, "log": 1, "head": 1, "ownStart": 1}}
-        found = await self._selected(space, Selection(under=under), [fields])
+        found = await self._selected(space, SessionFilter(under=under), [fields])
         return [Head(row["id"], row["log"], int(row["head"]), int(row["ownStart"])) for row in found]
 
     async def slots(self, space: str, ids: Collection[str], max_bytes: int | None = None) -> dict[str, Slots]:
@@ -282,7 +282,7 @@ class MongoQueries:
         return {row.turn_id: row for row in rows}
 
     async def run_page(
-        self, space: str, selection: RunSelection, after: tuple[Instant, str] | None, limit: int
+        self, space: str, selection: RunFilter, after: tuple[Instant, str] | None, limit: int
     ) -> list[RunRow]:
         stages: list[Document] = [{"$match": {"space": space, **_run_fields(selection)}}]
         if after is not None:
@@ -367,7 +367,7 @@ def chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
         yield values[start : start + AT_ONCE]
 
 
-def _conditions(selection: Selection) -> list[Document]:
+def _conditions(selection: SessionFilter) -> list[Document]:
     """Stages that let pass what fulfils them."""
     fields: Document = {}
     if selection.status is not None:
@@ -385,7 +385,7 @@ def _conditions(selection: Selection) -> list[Document]:
     return stages
 
 
-def _run_fields(selection: RunSelection) -> Document:
+def _run_fields(selection: RunFilter) -> Document:
     fields: Document = {
         "sessionId": selection.session_id and codec.possible(selection.session_id),
         "status": selection.status and selection.status.value,

@@ -9,7 +9,7 @@ from pymongo import ReplaceOne, ReturnDocument, UpdateOne
 from storage import errors
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
-from storage.database import PLACE, Commit, Wake
+from storage.database import PLACE, Commit, Notification
 from storage.events import Instant
 from storage.mongo import codec
 from storage.mongo.codec import Document, date, key
@@ -37,7 +37,7 @@ class MongoTransaction(MongoQueries):
         super().__init__(database, session)
         self.attempt = attempt
         self.result: Any = None
-        self.wakes: list[Wake] = []
+        self.wakes: list[Notification] = []
         self.commits_made: list[Commit] = []
         self.wrote = False
         self._now: Instant | None = None
@@ -97,7 +97,7 @@ class MongoTransaction(MongoQueries):
     async def insert_commit(self, commit: Commit, encoded: bytes | None = None) -> None:
         await self._insert("commits", codec.encode_commit(commit))
         self.commits_made.append(commit)
-        self.wakes.append(Wake("log", commit.space, commit.session, commit.log, commit.first, commit.last))
+        self.wakes.append(Notification("log", commit.space, commit.session, commit.log, commit.first, commit.last))
 
     async def _insert(self, collection: str, document: Document) -> None:
         self.wrote = True
@@ -235,7 +235,7 @@ class MongoTransaction(MongoQueries):
         self._pending.setdefault(collection, []).append(write)
 
     def _wake(self, kind: str, space: str, id: str) -> None:
-        self.wakes.append(Wake(kind, space, id))
+        self.wakes.append(Notification(kind, space, id))
 
 
 def _at(document: Document, path: str) -> Any:

@@ -28,7 +28,7 @@ class ConversationPage:
     head: int
 
 
-class Conversations:
+class ConversationReader:
     """The conversations of sessions."""
 
     def __init__(self, scope: Scope) -> None:

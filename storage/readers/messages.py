@@ -15,7 +15,7 @@ from storage.views.prompt import Prompt
 from storage.views.surface import Surface
 
 
-class MessageViews:
+class MessageReader:
     """Views of whole logs. Each is of the log up to the head of the session that it is given."""
 
     def __init__(self, scope: Scope, kept: Surfaces) -> None:
@@ -27,7 +27,7 @@ class MessageViews:
         if at_seq is not None and not 0 <= at_seq <= meta.head:
             raise errors.BadInput(f"atSeq: must be 0 to the head {meta.head}, is {at_seq}")
         return await self._scope.read(
-            lambda queries: self._surfaces.read(queries, meta, at_seq, keep=self._scope.settled)
+            lambda queries: self._surfaces.read(queries, meta, at_seq, keep=self._scope.committed)
         )
 
     async def records(
@@ -59,7 +59,7 @@ class MessageViews:
             meta = await queries.session(space, id)
             if meta is None:
                 raise errors.NotFound(f"session {id} has just been deleted")
-            surface = await self._surfaces.read(queries, meta, keep=self._scope.settled)
+            surface = await self._surfaces.read(queries, meta, keep=self._scope.committed)
             prompt = present(slots.system_prompt) if slots else None
             return context.context(surface, prompt.content if prompt else None, slots.insight if slots else None)
 

@@ -9,7 +9,7 @@ from storage.database import Queries
 from storage.log import reading
 from storage.log.admission import turn_starts
 from storage.log.run_rows import WHOLE_TYPES
-from storage.run_filter import RunSelection
+from storage.run_filter import RunFilter
 from storage.scope import Scope
 from storage.session import SessionMeta
 from storage.session_storage import MAX_PAGE, check_count
@@ -38,7 +38,7 @@ class RunPage:
         return encode(Cursor(row.started_at, row.place), self.bound)
 
 
-class RunViews:
+class RunReader:
     """The runs of sessions and across sessions."""
 
     def __init__(self, scope: Scope) -> None:
@@ -52,7 +52,7 @@ class RunViews:
         """The run of one turn of a session; None when its visible log never started the turn."""
         return await self._scope.read(lambda queries: one_run(queries, meta, turn_id))
 
-    async def page(self, space: str, selection: RunSelection, first: int, after: str | None) -> RunPage | None:
+    async def page(self, space: str, selection: RunFilter, first: int, after: str | None) -> RunPage | None:
         """One page of rows across the sessions of a space; None when the session to look in is unknown.
 
         Raises BadInput for `first` outside of 0 to 200 and for a cursor of another list.

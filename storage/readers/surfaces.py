@@ -74,7 +74,7 @@ class Surfaces:
         async def query(queries: Queries) -> None:
             meta = await queries.session(space, id)
             if meta is not None:
-                await self.read(queries, meta, keep=scope.settled)
+                await self.read(queries, meta, keep=scope.committed)
 
         await scope.read(query)
 

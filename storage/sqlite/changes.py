@@ -5,7 +5,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from storage.database import LOST, Wake
+from storage.database import LOST, Notification
 from storage.sqlite.connection import connect, translated
 
 MAX_CHANGES = 10_000
@@ -25,7 +25,7 @@ class Follower:
         """Whatever is committed after this is found by `look`. Raises Unavailable."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._begin)
 
-    async def look(self) -> list[Wake]:
+    async def look(self) -> list[Notification]:
         """Up to 10,000 new wake-ups in order; first LOST if rows are gone that were not seen. Raises Unavailable."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._look)
 
@@ -43,7 +43,7 @@ class Follower:
             found = self._connection.execute(sql).fetchone()
             self._seen = 0 if found is None else int(found[0])
 
-    def _look(self) -> list[Wake]:
+    def _look(self) -> list[Notification]:
         assert self._connection is not None
         with translated(self._path):
             version = self._connection.execute("PRAGMA data_version").fetchone()[0]
@@ -53,7 +53,7 @@ class Follower:
                 "SELECT number, kind, space, id, log, first, last FROM changes WHERE number > ? ORDER BY number LIMIT ?"
             )
             rows = self._connection.execute(sql, (self._seen, MAX_CHANGES)).fetchall()
-            wakes = [Wake(*row[1:]) for row in rows]
+            wakes = [Notification(*row[1:]) for row in rows]
             if rows and rows[0][0] != self._seen + 1:
                 wakes.insert(0, LOST)
             self._seen = rows[-1][0] if rows else self._seen

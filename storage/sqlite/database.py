@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from storage import errors
-from storage.database import LOST, Commit, Queries, Transaction, Wake
+from storage.database import LOST, Commit, Notification, Queries, Transaction
 from storage.sqlite import schema
 from storage.sqlite.changes import MAX_CHANGES, Follower
 from storage.sqlite.connection import connect, drive, translated
@@ -87,7 +87,7 @@ class SqliteDatabase:
             total += dropped
         return total
 
-    async def changes(self) -> AsyncIterator[Sequence[Wake]]:
+    async def changes(self) -> AsyncIterator[Sequence[Notification]]:
         # On a thread of its own: while another process holds the file's locks, looking for changes waits for them.
         with contextlib.closing(Follower(self._path)) as follower:
             await follower.begin()
@@ -105,7 +105,7 @@ class SqliteDatabase:
     def watch(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
-    def _tell(self, wakes: Sequence[Wake], commits: Sequence[Commit]) -> None:
+    def _tell(self, wakes: Sequence[Notification], commits: Sequence[Commit]) -> None:
         for listener in self._listeners:
             listener(wakes, commits)
 

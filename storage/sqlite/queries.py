@@ -11,8 +11,8 @@ from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
 from storage.database import Commit, Head, Holders
 from storage.events import WIRE_TYPES, Instant
-from storage.run_filter import RunSelection
-from storage.session import Selection, SessionMeta, SessionOrder, Slots
+from storage.run_filter import RunFilter
+from storage.session import SessionFilter, SessionMeta, SessionOrder, Slots
 from storage.sqlite import run_page
 from storage.topology import NodeDocument
 from storage.views.run_rows import RunRow
@@ -54,7 +54,7 @@ def parts(texts: Collection[str]) -> Iterator[Sequence[str]]:
         yield listed[start : start + AT_ONCE]
 
 
-def places(part: Sequence[str]) -> str:
+def placeholders(part: Sequence[str]) -> str:
     """The parameters of a part, for a statement."""
     return ",".join("?" * len(part))
 
@@ -93,7 +93,7 @@ class SqliteQueries:
     async def session_page(
         self,
         space: str,
-        selection: Selection,
+        selection: SessionFilter,
         order: SessionOrder,
         after: tuple[Instant, str] | None,
         limit: int,
@@ -108,18 +108,18 @@ class SqliteQueries:
         rows = self._rows(f"{sql} LIMIT :limit", **values, limit=limit)
         return [SessionMeta.model_validate_json(doc) for (doc,) in rows]
 
-    async def count_sessions(self, space: str, selection: Selection) -> int:
+    async def count_sessions(self, space: str, selection: SessionFilter) -> int:
         prefix, where, values = _conditions(space, selection)
         count: int = self._rows(f"{prefix} SELECT count(*) FROM sessions WHERE {where}", **values).fetchone()[0]
         return count
 
     async def sessions_in(self, space: str, under: str | None) -> list[SessionMeta]:
-        prefix, where, values = _conditions(space, Selection(under=under))
+        prefix, where, values = _conditions(space, SessionFilter(under=under))
         rows = self._rows(f"{prefix} SELECT doc FROM sessions WHERE {where}", **values)
         return [SessionMeta.model_validate_json(doc) for (doc,) in rows]
 
     async def heads(self, space: str, under: str | None = None) -> list[Head]:
-        prefix, where, values = _conditions(space, Selection(under=under))
+        prefix, where, values = _conditions(space, SessionFilter(under=under))
         rows = self._rows(f"{prefix} SELECT id, log, head, own_start FROM sessions WHERE {where}", **values)
         return [Head(*row) for row in rows]
 
@@ -158,7 +158,7 @@ class SqliteQueries:
         return _nodes(self._rows(sql, space=space))
 
     async def subtree(self, space: str, root: str | None, limit: int | None = None) -> list[NodeDocument]:
-        prefix, where, values = _conditions(space, Selection(under=root))
+        prefix, where, values = _conditions(space, SessionFilter(under=root))
         rows = self._rows(f"{prefix} SELECT doc FROM nodes WHERE {where} LIMIT :limit", **values, limit=limit or -1)
         return _nodes(rows)
 
@@ -226,7 +226,7 @@ class SqliteQueries:
     def _starts(self, kind: str, marks: Collection[str]) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []
         for part in parts(marks):
-            sql = f"SELECT mark, seq FROM starts WHERE kind = ? AND mark IN ({places(part)})"
+            sql = f"SELECT mark, seq FROM starts WHERE kind = ? AND mark IN ({placeholders(part)})"
             found += self._connection.execute(sql, [kind, *part])
         return found
 
@@ -244,12 +244,12 @@ class SqliteQueries:
             return {row.turn_id: row for row in _runs(self._connection.execute(sql, (space, session)))}
         found: dict[str, RunRow] = {}
         for part in parts(turns):
-            rows = self._connection.execute(f"{sql} AND turn IN ({places(part)})", [space, session, *part])
+            rows = self._connection.execute(f"{sql} AND turn IN ({placeholders(part)})", [space, session, *part])
             found |= {row.turn_id: row for row in _runs(rows)}
         return found
 
     async def run_page(
-        self, space: str, selection: RunSelection, after: tuple[Instant, str] | None, limit: int
+        self, space: str, selection: RunFilter, after: tuple[Instant, str] | None, limit: int
     ) -> list[RunRow]:
         return _runs(self._connection.execute(*run_page.page(space, selection, after, limit)))
 
@@ -317,7 +317,7 @@ def _bounded(rows: Iterable[tuple[str]], max_bytes: int | None) -> list[Slots]:
     return found
 
 
-def _conditions(space: str, selection: Selection) -> tuple[str, str, dict[str, Any]]:
+def _conditions(space: str, selection: SessionFilter) -> tuple[str, str, dict[str, Any]]:
     """A common table expression, the conditions and their values."""
     prefix, where, values = "", ["space = :space"], {"space": space}
     conditions: Sequence[tuple[str, str, Any]] = (

@@ -6,13 +6,13 @@ Texts are compared with parameters, as ids and names may hold anything.
 from typing import Any
 
 from storage.events import Instant
-from storage.run_filter import RunSelection
+from storage.run_filter import RunFilter
 
 NAMED = "(:space, '{kind}', :{kind}, runs.started_at, runs.place)"
 HAS_NAME = f"EXISTS (SELECT 1 FROM run_names WHERE (space, kind, name, started_at, place) = {NAMED})"
 
 
-def page(space: str, selection: RunSelection, after: tuple[Instant, str] | None, limit: int) -> tuple[str, Any]:
+def page(space: str, selection: RunFilter, after: tuple[Instant, str] | None, limit: int) -> tuple[str, Any]:
     """The statement, which gives documents, and its values."""
     conditions = {
         "session": ("runs.session = :session", selection.session_id),
@@ -55,7 +55,7 @@ def _source(values: dict[str, Any]) -> tuple[str, str]:
     return "runs INDEXED BY runs_started", "runs"
 
 
-def _before(selection: RunSelection, after: tuple[Instant, str] | None) -> tuple[Instant, str] | None:
+def _before(selection: RunFilter, after: tuple[Instant, str] | None) -> tuple[Instant, str] | None:
     """The place before which rows are wanted: the nearer of two, as one bound alone narrows the walk."""
     bounds = [] if selection.started_before is None else [(selection.started_before, "")]
     return min([*bounds, after] if after is not None else bounds, default=None)

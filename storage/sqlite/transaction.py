@@ -9,10 +9,10 @@ import orjson
 from storage import errors
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
-from storage.database import PLACE, Commit, Wake
+from storage.database import PLACE, Commit, Notification
 from storage.events import Instant, Model
 from storage.session import SessionMeta, Slot, Slots
-from storage.sqlite.queries import SqliteQueries, mask, parts, places
+from storage.sqlite.queries import SqliteQueries, mask, parts, placeholders
 from storage.topology import NodeDocument
 from storage.views.run_rows import RunRow
 
@@ -40,7 +40,7 @@ class SqliteTransaction(SqliteQueries):
     ) -> None:
         super().__init__(connection)
         self.now = now
-        self.wakes: list[Wake] = []
+        self.wakes: list[Notification] = []
         self.commits_made: list[Commit] = []
         self.changed: dict[tuple[str, str], SessionMeta | None] = {}
         self.written = False
@@ -116,7 +116,7 @@ class SqliteTransaction(SqliteQueries):
         if marks:
             self._connection.executemany("INSERT INTO starts VALUES (?, ?, ?, ?)", marks)
         self.commits_made.append(commit)
-        self.wakes.append(Wake("log", commit.space, commit.session, commit.log, commit.first, commit.last))
+        self.wakes.append(Notification("log", commit.space, commit.session, commit.log, commit.first, commit.last))
 
     async def change_session(
         self, meta: SessionMeta, changes: dict[str, Any], *, appended: bool = False
@@ -188,7 +188,7 @@ class SqliteTransaction(SqliteQueries):
     async def drop_run_rows(self, space: str, session: str, turns: Collection[str] | None) -> None:
         self.written = True
         for part in [()] if turns is None else parts(turns):
-            where = "space = ? AND session = ?" + (f" AND turn IN ({places(part)})" if part else "")
+            where = "space = ? AND session = ?" + (f" AND turn IN ({placeholders(part)})" if part else "")
             for sql in (
                 f"DELETE FROM run_names WHERE run IN (SELECT key FROM runs WHERE {where})",
                 f"DELETE FROM runs WHERE {where}",
@@ -231,7 +231,7 @@ class SqliteTransaction(SqliteQueries):
         return self._write(sql, log=log, cut=cut, limit=limit).rowcount
 
     def _wake(self, kind: str, space: str, id: str) -> None:
-        self.wakes.append(Wake(kind, space, id))
+        self.wakes.append(Notification(kind, space, id))
 
 
 def _session_columns(meta: SessionMeta) -> dict[str, Any]:

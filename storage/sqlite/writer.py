@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from storage import errors
-from storage.database import Commit, Transaction, Wake
+from storage.database import Commit, Notification, Transaction
 from storage.session import SessionMeta
 from storage.sqlite.connection import connect, drive, translated
 from storage.sqlite.transaction import SqliteTransaction
@@ -30,7 +30,7 @@ KNOWN_SESSIONS = 10_000
 KEPT_CHANGES = 50_000
 """How many wake-up rows stay in the file for processes that are behind."""
 
-Listener = Callable[[Sequence[Wake], Sequence[Commit]], None]
+Listener = Callable[[Sequence[Notification], Sequence[Commit]], None]
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class Writer:
                 self._commit(batch)
 
     def _commit(self, batch: list[_Job]) -> None:
-        wakes: list[Wake] = []
+        wakes: list[Notification] = []
         commits: list[Commit] = []
         left = [job for job in batch if not job.future.cancelled()]
         try:
@@ -115,7 +115,7 @@ class Writer:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._answer, batch, wakes, commits)
 
-    def _attempt_all(self, jobs: list[_Job], wakes: list[Wake], commits: list[Commit]) -> bool:
+    def _attempt_all(self, jobs: list[_Job], wakes: list[Notification], commits: list[Commit]) -> bool:
         """Commits what the jobs write. False, and nothing is written, when one of them has to go first."""
         wakes.clear()
         commits.clear()
@@ -171,7 +171,7 @@ class Writer:
             sql = "DELETE FROM changes WHERE number <= (SELECT max(number) FROM changes) - ?"
             self._connection.execute(sql, (KEPT_CHANGES,))
 
-    def _answer(self, batch: list[_Job], wakes: list[Wake], commits: list[Commit]) -> None:
+    def _answer(self, batch: list[_Job], wakes: list[Notification], commits: list[Commit]) -> None:
         if wakes:
             self._listener(wakes, commits)
         for job in batch:

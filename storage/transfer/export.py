@@ -73,7 +73,7 @@ async def _check_there(store: Store, session: SessionMeta) -> None:
 async def _yaml(store: Store, section: _Section) -> AsyncIterator[str]:
     session = section.node.session
     file = SessionFile(
-        entries=session_yaml.entries_of(await store.views.entries(session)),
+        entries=session_yaml.entries_of(await store.messages.entries(session)),
         session_id=session.id,
         title=session.label,
         created_at=session.created_at,
@@ -86,7 +86,7 @@ async def _yaml(store: Store, section: _Section) -> AsyncIterator[str]:
 
 async def _openai(store: Store, section: _Section) -> AsyncIterator[str]:
     session = section.node.session
-    messages = (await store.views.surface(session)).openai_text()
+    messages = (await store.messages.surface(session)).openai_text()
     await _check_there(store, session)  # a surface may come out of memory
     if not section.among:
         yield messages

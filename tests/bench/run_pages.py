@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from storage.events import Event, RunStatus, StepStart, ToolCall, TurnEnd, TurnStart
 from storage.lifecycle import NewSession
-from storage.run_filter import RunSelection
+from storage.run_filter import RunFilter
 from storage.store import Store
 from tests.bench.places import Place
 from tests.bench.table import Row, in_turn, note, tell
@@ -17,8 +17,8 @@ SESSIONS = 20
 A_COMMIT = 200
 PAGES = 20
 SELECTIONS = {
-    "page of 50": RunSelection(),
-    "the same of one status and tool": RunSelection(status=RunStatus.FAILED, tool_name="search"),
+    "page of 50": RunFilter(),
+    "the same of one status and tool": RunFilter(status=RunStatus.FAILED, tool_name="search"),
 }
 
 
@@ -62,7 +62,7 @@ def turn(number: int) -> list[Event]:
     ]
 
 
-def paging(store: Store, space: str, selection: RunSelection) -> Callable[[], Awaitable[float]]:
+def paging(store: Store, space: str, selection: RunFilter) -> Callable[[], Awaitable[float]]:
     """Seconds that the first page takes, so many times."""
 
     async def run() -> float:

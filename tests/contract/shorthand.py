@@ -22,7 +22,7 @@ from storage.events import (
 )
 from storage.lifecycle import Fork, NewSession
 from storage.log.append import Appended
-from storage.session import Digest, Selection, SessionMeta, SessionOrder, SlotName, Slots
+from storage.session import Digest, SessionFilter, SessionMeta, SessionOrder, SlotName, Slots
 from storage.session_tree import Forest
 from storage.slots import InsightMode, SlotWrite, Written
 from storage.store import Store
@@ -77,13 +77,13 @@ async def forest(store: Store, **wanted: Any) -> Forest:
 
 async def ids(store: Store, **selection: Any) -> set[str]:
     """Which sessions a list of that selection holds."""
-    found = await store.sessions.page(SPACE, Selection(**selection), SessionOrder.CREATED_ASC, 200, None)
+    found = await store.sessions.page(SPACE, SessionFilter(**selection), SessionOrder.CREATED_ASC, 200, None)
     assert found is not None
     return {meta.id for meta in found.sessions}
 
 
 async def digests(store: Store, **selection: Any) -> list[Digest]:
-    found = await store.sessions.digests(SPACE, Selection(**selection), 10_000, None)
+    found = await store.sessions.digests(SPACE, SessionFilter(**selection), 10_000, None)
     assert found is not None
     return found.digests
 
@@ -112,7 +112,7 @@ async def whole_log(store: Store, id: str) -> list[Event]:
 
 
 async def surface(store: Store, id: str, at_seq: int | None = None) -> Surface:
-    return await store.views.surface(await session(store, id), at_seq)
+    return await store.messages.surface(await session(store, id), at_seq)
 
 
 def user(content: str, **given: Any) -> UserMessage:

@@ -19,7 +19,7 @@ OUTSIDE = "seen from outside"
 
 async def context(store: Store, id: str = "a") -> PromptContext:
     """The context, which is valid and without the memory."""
-    found = await store.views.context(SPACE, id)
+    found = await store.messages.context(SPACE, id)
     sent = orjson.loads(found.openai)
     assert problems(sent) == []
     assert OUTSIDE not in found.openai
@@ -38,7 +38,7 @@ async def insight(store: Store, id: str = "a") -> tuple[str | None, int] | None:
 
 
 async def records(store: Store, **wanted: object) -> list[tuple[object, ...]]:
-    return [short(message) for message in await store.views.records(await session(store, "a"), **wanted)]  # type: ignore[arg-type]
+    return [short(message) for message in await store.messages.records(await session(store, "a"), **wanted)]  # type: ignore[arg-type]
 
 
 async def test_an_empty_session_has_an_empty_context(store: Store) -> None:
@@ -160,7 +160,7 @@ async def test_a_fork_has_the_insight_of_its_open_turn_and_no_pending_one(store:
 
 async def test_the_context_of_an_unknown_session_is_refused(store: Store) -> None:
     with pytest.raises(errors.NotFound):
-        await store.views.context(SPACE, "nobody")
+        await store.messages.context(SPACE, "nobody")
 
 
 async def test_records_are_filtered_then_skipped_then_limited(store: Store) -> None:
@@ -201,7 +201,7 @@ async def test_records_since_the_memory(store: Store) -> None:
     await append(store, "a", user("3"))
     assert await records(store, since_memory=True) == [("user", "3")]
     await fork(store, "a", id="b")
-    assert len(await store.views.records(await session(store, "b"), since_memory=True)) == 4
+    assert len(await store.messages.records(await session(store, "b"), since_memory=True)) == 4
 
 
 async def test_records_follow_replacements_and_hides(store: Store) -> None:
@@ -230,14 +230,14 @@ async def test_the_prompt_is_texts_and_a_line_for_each_card(store: Store) -> Non
         assert not any(OUTSIDE in (message.content or "") or "type:" in (message.content or "") for message in found)
         return [(message.role.lower(), message.content) for message in found]
 
-    plain = lines(await store.views.prompt(meta))
+    plain = lines(await store.messages.prompt(meta))
     assert plain[:3] == [("system", "rules"), ("user", "q"), ("assistant", "[Form shown: Well parameters]")]
     assert len(plain) == 5
     assert plain[4] == ("assistant", "part")
-    guided = lines(await store.views.prompt(meta, "Guide."))
+    guided = lines(await store.messages.prompt(meta, "Guide."))
     assert guided == [("system", "Guide."), *plain[1:]]
     await append(store, "a", user("short", 1, 1), hide(4, 7))
     meta = await session(store, "a")
-    assert lines(await store.views.prompt(meta)) == [("system", "rules"), ("user", "short")]
+    assert lines(await store.messages.prompt(meta)) == [("system", "rules"), ("user", "short")]
     await fork(store, "a", id="b", at_seq=2)
-    assert lines(await store.views.prompt(await session(store, "b"))) == [("system", "rules"), ("user", "q")]
+    assert lines(await store.messages.prompt(await session(store, "b"))) == [("system", "rules"), ("user", "q")]

@@ -21,7 +21,7 @@ from storage.events import (
 )
 from storage.readers.conversation import ConversationPage, last_shown, read_conversation
 from storage.session import SessionMeta
-from storage.store import Store, Unit
+from storage.store import Store, UnitOfWork
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry, ToolEntry
 from tests.contract.conversation_logs import Part, plans, whole, write
 from tests.contract.shorthand import SPACE, append, create, fork, session, texts, user
@@ -271,7 +271,7 @@ async def test_the_last_text_or_card_is_found_behind_what_is_neither(store: Stor
 async def test_inside_a_transaction_a_page_is_of_what_it_wrote(store: Store) -> None:
     await create(store, "a")
 
-    async def work(unit: Unit) -> list[tuple[int, str | None]]:
+    async def work(unit: UnitOfWork) -> list[tuple[int, str | None]]:
         await unit.sessions.append(SPACE, "a", [table("first", "x")])
         appended = await unit.sessions.append(SPACE, "a", [table("second", "x"), user("q")])
         return shown((await unit.conversations.page(appended.session)).entries)

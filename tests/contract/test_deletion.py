@@ -10,7 +10,7 @@ from storage.lifecycle import NewSession
 from storage.log.append import Appended
 from storage.scope import collect
 from storage.session import SessionMeta
-from storage.store import Store, Unit
+from storage.store import Store, UnitOfWork
 from storage.topology import MAX_CASCADE
 from tests.contract.conftest import Stored
 from tests.contract.shorthand import (
@@ -210,7 +210,7 @@ async def test_a_collection_that_was_cut_off_can_be_done_later(store: Store) -> 
 
 
 async def test_a_cascade_takes_at_most_1000_nodes(store: Store) -> None:
-    async def many(unit: Unit) -> None:
+    async def many(unit: UnitOfWork) -> None:
         await unit.tree.create(SPACE, NewSession(id="root"))
         for n in range(MAX_CASCADE - 1):
             await unit.tree.create(SPACE, NewSession(id=f"n{n}", parent_id="root"))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from storage import errors
-from storage.session import Selection, SessionStatus, SlotName
+from storage.session import SessionFilter, SessionStatus, SlotName
 from storage.session_storage import MAX_DIGEST_BYTES, MAX_DIGESTS, DigestPage
 from storage.slots import SlotWrite
 from storage.store import Store
@@ -24,7 +24,7 @@ async def collect(store: Store, first: int, **selection: object) -> list[DigestP
     pages: list[DigestPage] = []
     after = None
     while not pages or pages[-1].more:
-        page = await store.sessions.digests(SPACE, Selection(**selection), first, after)
+        page = await store.sessions.digests(SPACE, SessionFilter(**selection), first, after)
         assert page is not None
         assert page.digests
         pages.append(page)
@@ -77,7 +77,7 @@ async def test_filters_hold_together(store: Store) -> None:
     assert await digest_ids(store, ids=("b", "unknown", "a", "root"), under="a") == {"a", "b"}
     assert await digest_ids(store, ids=("unknown",)) == set()
     assert await digest_ids(store, ids=()) == set()
-    assert await store.sessions.digests(SPACE, Selection(under="unknown"), 10, None) is None
+    assert await store.sessions.digests(SPACE, SessionFilter(under="unknown"), 10, None) is None
 
 
 async def test_those_changed_since_an_instant_are_found(store: Store) -> None:
@@ -122,12 +122,12 @@ async def test_pages_hold_each_session_once_by_creation(store: Store, first: int
 async def test_every_page_of_a_collection_carries_the_first_ones_as_of(store: Store) -> None:
     for n in range(4):
         await create(store, f"s{n}")
-    first = await store.sessions.digests(SPACE, Selection(), 2, None)
+    first = await store.sessions.digests(SPACE, SessionFilter(), 2, None)
     assert first is not None
     clock = (await session(store, "s3")).updated_at
     while (await append(store, "s0", user("x"))).session.updated_at == clock:
         pass
-    second = await store.sessions.digests(SPACE, Selection(), 2, first.cursor(first.digests[-1]))
+    second = await store.sessions.digests(SPACE, SessionFilter(), 2, first.cursor(first.digests[-1]))
     assert second is not None
     assert second.as_of == first.as_of
     assert [digest.session.id for digest in second.digests] == ["s2", "s3"]
@@ -135,10 +135,10 @@ async def test_every_page_of_a_collection_carries_the_first_ones_as_of(store: St
 
 async def test_a_cursor_of_another_collection_is_refused(store: Store) -> None:
     await create(store, "a")
-    page = await store.sessions.digests(SPACE, Selection(), 1, None)
+    page = await store.sessions.digests(SPACE, SessionFilter(), 1, None)
     assert page is not None
     with pytest.raises(errors.BadInput, match=r"after.*another list"):
-        await store.sessions.digests(SPACE, Selection(behind=False), 1, page.cursor(page.digests[0]))
+        await store.sessions.digests(SPACE, SessionFilter(behind=False), 1, page.cursor(page.digests[0]))
 
 
 async def test_whoever_asks_again_since_as_of_misses_nothing(open_store) -> None:
@@ -164,7 +164,7 @@ async def test_whoever_asks_again_since_as_of_misses_nothing(open_store) -> None
             pages: list[DigestPage] = []
             while not pages or pages[-1].more:
                 after = pages[-1].cursor(pages[-1].digests[-1]) if pages and pages[-1].digests else None
-                page = await reader.sessions.digests(SPACE, Selection(updated_since=since), 4, after)
+                page = await reader.sessions.digests(SPACE, SessionFilter(updated_since=since), 4, after)
                 assert page is not None
                 pages.append(page)
             for page in pages:
@@ -205,7 +205,7 @@ async def test_fetching_digests_writes_nothing(store: Store) -> None:
 
 async def test_none_are_asked_for(store: Store) -> None:
     await create(store, "a")
-    page = await store.sessions.digests(SPACE, Selection(), 0, None)
+    page = await store.sessions.digests(SPACE, SessionFilter(), 0, None)
     assert page is not None
     assert page.digests == []
     assert page.as_of > 0
@@ -214,10 +214,10 @@ async def test_none_are_asked_for(store: Store) -> None:
 async def test_a_page_has_0_to_10000_digests_and_names_as_many_ids(store: Store) -> None:
     for first in (-1, MAX_DIGESTS + 1):
         with pytest.raises(errors.BadInput, match=r"first.*10000"):
-            await store.sessions.digests(SPACE, Selection(), first, None)
+            await store.sessions.digests(SPACE, SessionFilter(), first, None)
     too_many = tuple(str(n) for n in range(MAX_DIGESTS + 1))
     with pytest.raises(errors.PayloadTooLarge, match=r"ids.*10000"):
-        await store.sessions.digests(SPACE, Selection(ids=too_many), 1, None)
+        await store.sessions.digests(SPACE, SessionFilter(ids=too_many), 1, None)
 
 
 async def test_many_ids_may_be_asked_for(store: Store) -> None:

@@ -9,7 +9,7 @@ from storage import errors
 from storage.events import AssistantMessage, Event, StepStart, ToolResult, TurnEnd, TurnStart
 from storage.log.reading import state_at
 from storage.log.state import Fold, LogState
-from storage.session import MAX_SEGMENTS, Selection, SessionConfig, SessionMeta, SessionStatus, SlotName
+from storage.session import MAX_SEGMENTS, SessionConfig, SessionFilter, SessionMeta, SessionStatus, SlotName
 from storage.store import Store
 from tests.contract.shorthand import (
     SPACE,
@@ -334,7 +334,7 @@ async def test_a_repeated_fork_answers_with_the_first_one_as_it_is_now(store: St
     for other in ({"prompt": "other"}, {"at_seq": 3, "prompt": "go"}, {"prompt": "go", "label": "x"}):
         with pytest.raises(errors.IdempotencyMismatch):
             await fork(store, "a", key="key", **other)
-    assert await store.sessions.count(SPACE, Selection()) == 2
+    assert await store.sessions.count(SPACE, SessionFilter()) == 2
 
 
 async def test_many_forks_at_once_while_the_source_grows(open_store) -> None:

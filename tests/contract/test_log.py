@@ -31,7 +31,7 @@ from storage.log.commit import recorded
 from storage.log.state import LARGEST_FLOAT
 from storage.session import SessionStatus
 from storage.session_storage import Append
-from storage.store import Store, Unit
+from storage.store import Store, UnitOfWork
 from tests.contract.shorthand import (
     SPACE,
     append,
@@ -289,7 +289,7 @@ async def test_totals_saturate(store: Store) -> None:
 async def test_a_broken_append_harms_no_other_that_comes_at_the_same_time(store: Store) -> None:
     ids = [f"s{n}" for n in range(30)]
 
-    async def make(unit: Unit) -> None:
+    async def make(unit: UnitOfWork) -> None:
         for id in ids:
             await unit.tree.create(SPACE, NewSession(id=id))
 

@@ -8,7 +8,7 @@ from storage import errors
 from storage.events import CardEvent, Event, RunFeedback, SurfaceHide, TurnEnd, TurnStart
 from storage.maintenance import INTERRUPTED, Kept
 from storage.session import SessionStatus
-from storage.store import Store, Unit
+from storage.store import Store, UnitOfWork
 from storage.views.records import records
 from tests.contract.shorthand import SPACE, append, conversation, create, fork, session, surface, texts, whole_log
 from tests.storage.views.surface_logs import assistant, call, chunk, hide, result, seqs, shown, user
@@ -18,10 +18,10 @@ TURN, TURN_END = TurnStart(turn_id="t"), TurnEnd(turn_id="t")
 Operation = Callable[[Store, int | None], Awaitable[Kept]]
 
 OPERATIONS: dict[str, Operation] = {
-    "trim": lambda store, head: store.upkeep.trim(SPACE, "a", 0, head),
-    "remove_last": lambda store, head: store.upkeep.remove_last(SPACE, "a", head),
-    "clear": lambda store, head: store.upkeep.clear(SPACE, "a", head),
-    "repair": lambda store, head: store.upkeep.repair(SPACE, "a", head),
+    "trim": lambda store, head: store.maintenance.trim(SPACE, "a", 0, head),
+    "remove_last": lambda store, head: store.maintenance.remove_last(SPACE, "a", head),
+    "clear": lambda store, head: store.maintenance.clear(SPACE, "a", head),
+    "repair": lambda store, head: store.maintenance.repair(SPACE, "a", head),
 }
 
 
@@ -39,7 +39,7 @@ async def written(store: Store, kept: Kept) -> list[Event]:
 async def trimmed(store: Store, keep: int) -> list[tuple[int, int]]:
     """The ranges that a trim hid."""
     ranges = []
-    for event in await written(store, await store.upkeep.trim(SPACE, "a", keep)):
+    for event in await written(store, await store.maintenance.trim(SPACE, "a", keep)):
         assert isinstance(event, SurfaceHide)
         assert event.reason == "trimRecords"
         ranges.append((event.from_seq, event.to_seq))
@@ -111,7 +111,7 @@ async def test_a_trim_to_fewer_than_none_is_refused(store: Store) -> None:
     await append(store, "a", *texts(1))
     before = await session(store, "a")
     with pytest.raises(errors.BadInput, match=r"^keepRecent: must not be negative, is -1$"):
-        await store.upkeep.trim(SPACE, "a", -1)
+        await store.maintenance.trim(SPACE, "a", -1)
     assert await session(store, "a") == before
 
 
@@ -153,7 +153,7 @@ async def test_trims_of_every_size_keep_the_newest_and_stay_valid(store: Store) 
     everything = records(await surface(store, "source"))
     for keep in range(len(everything) + 1):
         await fork(store, "source", id=f"a{keep}")
-        await store.upkeep.trim(SPACE, f"a{keep}", keep)
+        await store.maintenance.trim(SPACE, f"a{keep}", keep)
         found = await surface(store, f"a{keep}")
         check(found)
         left = records(found)
@@ -176,7 +176,7 @@ async def test_the_last_text_or_card_goes(store: Store) -> None:
     )
 
     async def removed() -> list[tuple[int, int]]:
-        hides = await written(store, await store.upkeep.remove_last(SPACE, "a"))
+        hides = await written(store, await store.maintenance.remove_last(SPACE, "a"))
         check(await surface(store, "a"))
         return [(event.from_seq, event.to_seq) for event in hides if isinstance(event, SurfaceHide)]
 
@@ -192,10 +192,10 @@ async def test_upkeep_in_a_transaction_sees_what_was_appended_in_it(store: Store
     await create(store, "a")
     await append(store, "a", *texts(2))
 
-    async def work(unit: Unit) -> Kept:
+    async def work(unit: UnitOfWork) -> Kept:
         await unit.sessions.append(SPACE, "a", [user("x"), user("y"), call("z")])
-        await unit.upkeep.trim(SPACE, "a", 2)
-        return await unit.upkeep.repair(SPACE, "a")
+        await unit.maintenance.trim(SPACE, "a", 2)
+        return await unit.maintenance.repair(SPACE, "a")
 
     kept = await store.transaction(work)
     assert kept.appended is not None
@@ -210,16 +210,16 @@ async def test_upkeep_in_a_transaction_sees_what_was_appended_in_it(store: Store
 async def test_clearing_hides_all_that_was_there(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *conversation(2), chunk("part"))
-    [event] = await written(store, await store.upkeep.clear(SPACE, "a"))
+    [event] = await written(store, await store.maintenance.clear(SPACE, "a"))
     assert isinstance(event, SurfaceHide)
     assert (event.from_seq, event.to_seq, event.seq) == (0, 17, 17)
     meta = await session(store, "a")
     assert (await surface(store, "a")).messages() == []
-    assert await store.views.prompt(meta) == []
-    assert await store.views.entries(meta) == []
+    assert await store.messages.prompt(meta) == []
+    assert await store.messages.entries(meta) == []
     await append(store, "a", user("new"))
     assert shown(await surface(store, "a")) == [("user", "new")]
-    [event] = await written(store, await store.upkeep.clear(SPACE, "a"))
+    [event] = await written(store, await store.maintenance.clear(SPACE, "a"))
     assert (await surface(store, "a")).messages() == []
     await fork(store, "a", id="b", at_seq=17)
     assert len((await surface(store, "b")).messages()) > 5
@@ -228,24 +228,24 @@ async def test_clearing_hides_all_that_was_there(store: Store) -> None:
 async def test_a_hide_of_some_is_not_taken_for_a_clear(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2), hide(0, 1))
-    assert (await store.upkeep.clear(SPACE, "a")).appended is not None
+    assert (await store.maintenance.clear(SPACE, "a")).appended is not None
     assert (await surface(store, "a")).messages() == []
 
 
 async def test_feedback_is_recorded_in_its_turn_also_after_its_end(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, user("q"))
-    [early] = await written(store, await store.upkeep.give_feedback(SPACE, "a", "t", "good", None))
+    [early] = await written(store, await store.maintenance.give_feedback(SPACE, "a", "t", "good", None))
     await append(store, "a", TURN_END)
-    [late] = await written(store, await store.upkeep.give_feedback(SPACE, "a", "t", None, '{"score":0.5}'))
-    [both] = await written(store, await store.upkeep.give_feedback(SPACE, "a", "t", "", "null"))
+    [late] = await written(store, await store.maintenance.give_feedback(SPACE, "a", "t", None, '{"score":0.5}'))
+    [both] = await written(store, await store.maintenance.give_feedback(SPACE, "a", "t", "", "null"))
     assert [
         (event.turn_id, event.step_id, event.feedback, event.self_evaluation)
         for event in (early, late, both)
         if isinstance(event, RunFeedback)
     ] == [("t", None, "good", None), ("t", None, None, '{"score":0.5}'), ("t", None, "", "null")]
     await fork(store, "a", id="b", at_seq=1)
-    assert (await store.upkeep.give_feedback(SPACE, "b", "t", "inherited", None)).session.head == 2
+    assert (await store.maintenance.give_feedback(SPACE, "b", "t", "inherited", None)).session.head == 2
 
 
 @pytest.mark.parametrize(
@@ -264,15 +264,15 @@ async def test_feedback_that_says_nothing_or_of_no_turn_is_refused(
     await append(store, "a", TURN)
     before = await session(store, "a")
     with pytest.raises(errors.BadInput, match=match):
-        await store.upkeep.give_feedback(SPACE, "a", turn, feedback, None)
+        await store.maintenance.give_feedback(SPACE, "a", turn, feedback, None)
     assert await session(store, "a") == before
 
 
 async def test_feedback_on_an_archived_or_unknown_session_is_refused(store: Store) -> None:
     with pytest.raises(errors.NotFound):
-        await store.upkeep.give_feedback(SPACE, "a", "t", "x", None)
+        await store.maintenance.give_feedback(SPACE, "a", "t", "x", None)
     await create(store, "a")
     await append(store, "a", TURN)
     await store.sessions.set_status(SPACE, "a", SessionStatus.ARCHIVED)
     with pytest.raises(errors.Archived):
-        await store.upkeep.give_feedback(SPACE, "a", "t", "x", None)
+        await store.maintenance.give_feedback(SPACE, "a", "t", "x", None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from storage import errors
 from storage.events import AssistantMessage, InsightDelivered, UserMessage
 from storage.lifecycle import Fork, NewSession
-from storage.session import Selection, SessionStatus, SlotName
+from storage.session import SessionFilter, SessionStatus, SlotName
 from storage.slots import InsightMode, SlotWrite
 from storage.store import Store
 
@@ -270,7 +270,7 @@ class Play:
             assert sum(meta.inherited.types.values()) == expected.own_start
 
     async def compare_digests(self) -> None:
-        found = await self.store.sessions.digests(self.space, Selection(), 1_000, None)
+        found = await self.store.sessions.digests(self.space, SessionFilter(), 1_000, None)
         assert found is not None
         shown = {
             digest.session.id: (

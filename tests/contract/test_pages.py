@@ -7,8 +7,8 @@ import pytest
 
 from storage import errors
 from storage.lifecycle import NewSession
-from storage.session import Selection, SessionOrder, SessionStatus
-from storage.store import Store, Unit
+from storage.session import SessionFilter, SessionOrder, SessionStatus
+from storage.store import Store, UnitOfWork
 from tests.contract.shorthand import SPACE, append, create, ids, session, user
 
 CREATED_ASC, CREATED_DESC, UPDATED_DESC = SessionOrder
@@ -18,7 +18,7 @@ async def make_some(store: Store) -> list[str]:
     """Nine sessions: three alone, then six of one transaction, which were made at the same instant."""
     alone = [(await create(store, id)).id for id in ("c", "a", "b")]
 
-    async def together(unit: Unit) -> None:
+    async def together(unit: UnitOfWork) -> None:
         for id in ("z", "x", "y", "w", "v", "u"):
             await unit.tree.create(SPACE, NewSession(id=id))
 
@@ -37,7 +37,7 @@ async def test_pages_hold_each_session_once_in_order(store: Store, order: Sessio
     found: list[str] = []
     after = None
     while True:
-        got = await store.sessions.page(SPACE, Selection(), order, first, after)
+        got = await store.sessions.page(SPACE, SessionFilter(), order, first, after)
         assert got is not None
         found += [meta.id for meta in got.sessions]
         assert got.more is (len(found) < 9)
@@ -50,22 +50,22 @@ async def test_pages_hold_each_session_once_in_order(store: Store, order: Sessio
 
 async def test_each_cursor_goes_on_right_behind_its_row(store: Store) -> None:
     await make_some(store)
-    whole = await store.sessions.page(SPACE, Selection(), CREATED_DESC, 9, None)
+    whole = await store.sessions.page(SPACE, SessionFilter(), CREATED_DESC, 9, None)
     assert whole is not None
     for place, row in enumerate(whole.sessions):
-        behind = await store.sessions.page(SPACE, Selection(), CREATED_DESC, 9, whole.cursor(row))
+        behind = await store.sessions.page(SPACE, SessionFilter(), CREATED_DESC, 9, whole.cursor(row))
         assert behind is not None
         assert behind.sessions == whole.sessions[place + 1 :]
 
 
 async def test_pages_hold_each_row_once_whatever_goes_meanwhile(store: Store) -> None:
     await make_some(store)
-    first = await store.sessions.page(SPACE, Selection(), CREATED_ASC, 4, None)
+    first = await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 4, None)
     assert first is not None
     seen = [meta.id for meta in first.sessions]
     await store.tree.delete(SPACE, seen[3])
     await append(store, "z", user("x"))
-    second = await store.sessions.page(SPACE, Selection(), CREATED_ASC, 9, first.cursor(first.sessions[3]))
+    second = await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 9, first.cursor(first.sessions[3]))
     assert second is not None
     assert seen + [meta.id for meta in second.sessions] == ["c", "a", "b", "u", "v", "w", "x", "y", "z"]
 
@@ -76,10 +76,10 @@ async def test_the_last_changed_session_comes_first(store: Store) -> None:
     clock = (await session(store, "c")).updated_at
     while (changed := await append(store, "a", user("x"))).session.updated_at == clock:
         pass
-    rows = await store.sessions.page(SPACE, Selection(), UPDATED_DESC, 1, None)
+    rows = await store.sessions.page(SPACE, SessionFilter(), UPDATED_DESC, 1, None)
     assert rows is not None
     assert rows.sessions == [changed.session]
-    behind = await store.sessions.page(SPACE, Selection(), UPDATED_DESC, 9, rows.cursor(rows.sessions[0]))
+    behind = await store.sessions.page(SPACE, SessionFilter(), UPDATED_DESC, 9, rows.cursor(rows.sessions[0]))
     assert behind is not None
     expected = sorted([await session(store, "b"), await session(store, "c")], key=lambda m: (m.updated_at, m.id))
     assert behind.sessions == expected[::-1]
@@ -87,7 +87,7 @@ async def test_the_last_changed_session_comes_first(store: Store) -> None:
 
 async def test_none_are_asked_for(store: Store) -> None:
     await create(store, "a")
-    found = await store.sessions.page(SPACE, Selection(), CREATED_ASC, 0, None)
+    found = await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 0, None)
     assert found is not None
     assert found.sessions == []
 
@@ -95,23 +95,23 @@ async def test_none_are_asked_for(store: Store) -> None:
 @pytest.mark.parametrize("first", [-1, 201])
 async def test_a_page_has_0_to_200_rows(store: Store, first: int) -> None:
     with pytest.raises(errors.BadInput, match=r"first.*200"):
-        await store.sessions.page(SPACE, Selection(), CREATED_ASC, first, None)
+        await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, first, None)
 
 
 async def test_a_cursor_of_another_list_is_refused(store: Store) -> None:
     await create(store, "a")
     await store.tree.create("other", NewSession(id="a"))
-    found = await store.sessions.page(SPACE, Selection(), CREATED_ASC, 1, None)
-    read = await store.sessions.digests(SPACE, Selection(), 1, None)
+    found = await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 1, None)
+    read = await store.sessions.digests(SPACE, SessionFilter(), 1, None)
     assert found is not None
     assert read is not None
     cursor, foreign = found.cursor(found.sessions[0]), read.cursor(read.digests[0])
-    active = Selection(status=SessionStatus.ACTIVE)
+    active = SessionFilter(status=SessionStatus.ACTIVE)
     for space, selection, order, after in (
-        ("other", Selection(), CREATED_ASC, cursor),
+        ("other", SessionFilter(), CREATED_ASC, cursor),
         (SPACE, active, CREATED_ASC, cursor),
-        (SPACE, Selection(), CREATED_DESC, cursor),
-        (SPACE, Selection(), CREATED_ASC, foreign),
+        (SPACE, SessionFilter(), CREATED_DESC, cursor),
+        (SPACE, SessionFilter(), CREATED_ASC, foreign),
     ):
         with pytest.raises(errors.BadInput, match=r"after.*another list"):
             await store.sessions.page(space, selection, order, 1, after)
@@ -120,20 +120,20 @@ async def test_a_cursor_of_another_list_is_refused(store: Store) -> None:
 @pytest.mark.parametrize("after", ["", "x", "ü", "\ud800", "AAAA", "bnVsbA", "W10", "WzEsMiwzLDRd", "[" * 5_000])
 async def test_what_is_no_cursor_is_refused(store: Store, after: str) -> None:
     with pytest.raises(errors.BadInput, match="after"):
-        await store.sessions.page(SPACE, Selection(), CREATED_ASC, 1, after)
+        await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 1, after)
 
 
 @pytest.mark.parametrize("time", ["1e999", "-1e999", "NaN", "9" * 40, "[" * 4_000 + "]" * 4_000])
 async def test_a_forged_cursor_is_refused(store: Store, time: str) -> None:
     await create(store, "a")
-    found = await store.sessions.page(SPACE, Selection(), CREATED_ASC, 1, None)
+    found = await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 1, None)
     assert found is not None
     decoded = base64.urlsafe_b64decode(found.cursor(found.sessions[0]) + "==").decode()
     forged = re.sub(r"\d{13}", lambda _: time, decoded)
     assert forged != decoded
     with pytest.raises(errors.BadInput, match="after"):
         await store.sessions.page(
-            SPACE, Selection(), CREATED_ASC, 1, base64.urlsafe_b64encode(forged.encode()).decode()
+            SPACE, SessionFilter(), CREATED_ASC, 1, base64.urlsafe_b64encode(forged.encode()).decode()
         )
 
 
@@ -149,14 +149,14 @@ async def test_filters_hold_together(store: Store) -> None:
     assert await ids(store, ids=("stranger", "root", "unknown")) == {"root", "stranger"}
     assert await ids(store, ids=()) == set()
     assert await ids(store, under="root", label_contains="Plan", status=SessionStatus.ACTIVE) == {"root"}
-    assert await store.sessions.page(SPACE, Selection(under="unknown"), CREATED_ASC, 9, None) is None
+    assert await store.sessions.page(SPACE, SessionFilter(under="unknown"), CREATED_ASC, 9, None) is None
     for selection, count in (
-        (Selection(), 4),
-        (Selection(under="root"), 3),
-        (Selection(under="root", status=SessionStatus.ACTIVE), 2),
-        (Selection(label_contains="Plan"), 3),
-        (Selection(ids=("root",), under="child"), 0),
-        (Selection(under="unknown"), 0),
+        (SessionFilter(), 4),
+        (SessionFilter(under="root"), 3),
+        (SessionFilter(under="root", status=SessionStatus.ACTIVE), 2),
+        (SessionFilter(label_contains="Plan"), 3),
+        (SessionFilter(ids=("root",), under="child"), 0),
+        (SessionFilter(under="unknown"), 0),
     ):
         assert await store.sessions.count(SPACE, selection) == count
 

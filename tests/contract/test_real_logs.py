@@ -113,7 +113,7 @@ async def test_cancelled_calls_have_their_errors_as_results(store: Store) -> Non
         ("call_wait", "Error: tool call aborted"),
         ("call_skipped", "Error: tool call aborted before dispatch"),
     ]
-    assert (await store.upkeep.repair(SPACE, id)).appended is None
+    assert (await store.maintenance.repair(SPACE, id)).appended is None
 
 
 async def test_all_trials_come_out_message_for_message(store: Store) -> None:
@@ -168,7 +168,7 @@ async def test_calls_that_never_got_a_result_get_one_supplied(store: Store) -> N
     for at_seq in range(done.events + 1):
         check(await surface(store, id, at_seq))
     # A repair makes real ones of them.
-    kept = await store.upkeep.repair(SPACE, id)
+    kept = await store.maintenance.repair(SPACE, id)
     assert kept.appended is not None
     events = kept.appended.events
     assert tuple(event.call_id for event in events if isinstance(event, ToolResult)) == ORPHANS

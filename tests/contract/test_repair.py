@@ -31,7 +31,7 @@ TURN, OTHER = TurnStart(turn_id="t"), TurnStart(turn_id="u")
 
 async def repaired(store: Store, id: str = "a") -> list[Event]:
     """What one repair wrote."""
-    kept = await store.upkeep.repair(SPACE, id)
+    kept = await store.maintenance.repair(SPACE, id)
     return [] if kept.appended is None else kept.appended.events
 
 
@@ -56,7 +56,7 @@ async def assert_balanced(store: Store, id: str, log: Sequence[Event] | None = N
     assert unanswered(log or await whole_log(store, id)) == []
     found = await surface(store, id)
     check(found)
-    assert await store.upkeep.repair(SPACE, id) == Kept(meta)
+    assert await store.maintenance.repair(SPACE, id) == Kept(meta)
     assert await session(store, id) == meta
     return found
 

@@ -9,7 +9,7 @@ import pytest
 from storage import errors
 from storage.events import RunFeedback, RunStatus, StepStart, TurnEnd, TurnStart
 from storage.lifecycle import Fork, NewSession
-from storage.run_filter import RunSelection
+from storage.run_filter import RunFilter
 from storage.store import Store
 from storage.views.run_rows import MAX_TEXT, RunRow
 from tests.contract.shorthand import SPACE, append, create, fork
@@ -58,7 +58,7 @@ FILTERS: dict[str, tuple[list[Any], Callable[[RunRow, Any], bool]]] = {
 }
 
 
-async def paged(store: Store, selection: RunSelection, size: int, space: str = SPACE) -> list[RunRow]:
+async def paged(store: Store, selection: RunFilter, size: int, space: str = SPACE) -> list[RunRow]:
     """All rows of a selection, page by page."""
     rows: list[RunRow] = []
     after = None
@@ -74,12 +74,12 @@ async def paged(store: Store, selection: RunSelection, size: int, space: str = S
 
 async def test_every_filter_alone_and_together(store: Store) -> None:
     rows = await fill(store)
-    assert await paged(store, RunSelection(), 7) == rows
+    assert await paged(store, RunFilter(), 7) == rows
     for name, (values, holds) in FILTERS.items():
         found = 0
         for value in values:
             expected = [row for row in rows if holds(row, value)]
-            assert await paged(store, RunSelection(**{name: value}), 4) == expected, (name, value)
+            assert await paged(store, RunFilter(**{name: value}), 4) == expected, (name, value)
             found += len(expected)
         assert found > 0, name
     chance = random.Random(5)
@@ -87,19 +87,19 @@ async def test_every_filter_alone_and_together(store: Store) -> None:
     for size in (2, 2, 3, 4) * 25:
         given = {name: chance.choice(FILTERS[name][0]) for name in chance.sample(sorted(FILTERS), size)}
         expected = [row for row in rows if all(FILTERS[name][1](row, value) for name, value in given.items())]
-        assert await paged(store, RunSelection(**given), 3) == expected, given
+        assert await paged(store, RunFilter(**given), 3) == expected, given
         hits += bool(expected)
     assert hits > 10
 
 
 async def test_pages_hold_still_while_runs_come_and_go(store: Store) -> None:
     rows = await fill(store)
-    first = await store.runs.page(SPACE, RunSelection(), 20, None)
+    first = await store.runs.page(SPACE, RunFilter(), 20, None)
     assert first is not None
     await create(store, "new")
     await append(store, "new", TurnStart(turn_id="n", timestamp=1_000), TurnStart(turn_id="m", timestamp=-1_000))
     await store.tree.delete(SPACE, "b")
-    second = await store.runs.page(SPACE, RunSelection(), 100, first.cursor(first.rows[-1]))
+    second = await store.runs.page(SPACE, RunFilter(), 100, first.cursor(first.rows[-1]))
     assert second is not None
     assert not second.more
     assert [row.id for row in second.rows[:-1]] == [row.id for row in rows[20:] if row.session_id != "b"]
@@ -109,45 +109,45 @@ async def test_pages_hold_still_while_runs_come_and_go(store: Store) -> None:
 async def test_a_page_takes_what_it_is_asked_for(store: Store) -> None:
     rows = await fill(store)
     for first, more in ((0, False), (59, True), (60, False), (200, False)):
-        page = await store.runs.page(SPACE, RunSelection(), first, None)
+        page = await store.runs.page(SPACE, RunFilter(), first, None)
         assert page is not None
         assert (page.rows, page.more) == (rows[:first], more)
     for first in (-1, 201):
         with pytest.raises(errors.BadInput, match="first"):
-            await store.runs.page(SPACE, RunSelection(), first, None)
+            await store.runs.page(SPACE, RunFilter(), first, None)
 
 
 async def test_a_cursor_is_of_one_list(store: Store) -> None:
     rows = await fill(store)
-    page = await store.runs.page(SPACE, RunSelection(tool_name=LONG), 1, None)
+    page = await store.runs.page(SPACE, RunFilter(tool_name=LONG), 1, None)
     assert page is not None
     cursor = page.cursor(rows[0])
-    assert await store.runs.page(SPACE, RunSelection(tool_name=LONG), 1, cursor) is not None
-    for space, selection in ((SPACE, RunSelection()), ("other", RunSelection(tool_name=LONG))):
+    assert await store.runs.page(SPACE, RunFilter(tool_name=LONG), 1, cursor) is not None
+    for space, selection in ((SPACE, RunFilter()), ("other", RunFilter(tool_name=LONG))):
         with pytest.raises(errors.BadInput, match="another list"):
             await store.runs.page(space, selection, 1, cursor)
     with pytest.raises(errors.BadInput, match="not a cursor"):
-        await store.runs.page(SPACE, RunSelection(), 1, "nonsense")
+        await store.runs.page(SPACE, RunFilter(), 1, "nonsense")
 
 
 async def test_another_space_sees_nothing(store: Store) -> None:
     rows = await fill(store)
-    assert await paged(store, RunSelection(), 10, "other") == []
+    assert await paged(store, RunFilter(), 10, "other") == []
     other = await fill(store, "other")
     assert [row.turn_id for row in other] == [row.turn_id for row in rows]
-    assert await paged(store, RunSelection(), 50) == rows
-    assert await paged(store, RunSelection(status=RunStatus.SUCCESS), 50, "other") == [
+    assert await paged(store, RunFilter(), 50) == rows
+    assert await paged(store, RunFilter(status=RunStatus.SUCCESS), 50, "other") == [
         row for row in other if row.status is RunStatus.SUCCESS
     ]
     await store.tree.delete("other", "a")
-    assert await paged(store, RunSelection(), 50) == rows
+    assert await paged(store, RunFilter(), 50) == rows
 
 
 async def test_an_unknown_session_has_no_page(store: Store) -> None:
     await create(store, "a")
     for id in ("b", "ä", "\x00", "a/b"):
-        assert await store.runs.page(SPACE, RunSelection(session_id=id), 10, None) is None
-    page = await store.runs.page(SPACE, RunSelection(session_id="a"), 10, None)
+        assert await store.runs.page(SPACE, RunFilter(session_id=id), 10, None) is None
+    page = await store.runs.page(SPACE, RunFilter(session_id="a"), 10, None)
     assert page is not None
     assert (page.rows, page.more) == ([], False)
 
@@ -155,7 +155,7 @@ async def test_an_unknown_session_has_no_page(store: Store) -> None:
 @pytest.mark.parametrize("name", ["agent_flow", "agent_name", "tool_name", "feedback"])
 async def test_texts_that_no_row_can_hold_are_looked_for_in_vain(store: Store, name: str) -> None:
     await fill(store)
-    assert await paged(store, RunSelection(**{name: "\ud800"}), 10) == []
+    assert await paged(store, RunFilter(**{name: "\ud800"}), 10) == []
 
 
 async def test_a_fork_lists_only_what_happened_in_it(store: Store) -> None:
@@ -165,7 +165,7 @@ async def test_a_fork_lists_only_what_happened_in_it(store: Store) -> None:
     await append(store, "a", TurnStart(turn_id="torn", timestamp=3))
     await fork(store, "a", id="b")
     await append(store, "b", TurnEnd(turn_id="torn"))
-    listed = [(row.session_id, row.turn_id, row.status) for row in await paged(store, RunSelection(), 2)]
+    listed = [(row.session_id, row.turn_id, row.status) for row in await paged(store, RunFilter(), 2)]
     pending, success = RunStatus.PENDING, RunStatus.SUCCESS
     ended = [("a", f"{number}", success) for number in (2, 1, 0)]
     assert listed == [("b", "torn", success), ("a", "torn", pending), *ended]
@@ -176,4 +176,4 @@ async def test_a_turn_torn_by_forks_of_forks_is_listed_once_in_each(store: Store
     await append(store, "a", TurnStart(turn_id="t"))
     for source, fork_id in (("a", "f0"), ("f0", "f1"), ("f1", "f2")):
         await store.tree.fork(SPACE, Fork(source, id=fork_id, as_root=True, prompt="go on"))
-    assert [row.session_id for row in await paged(store, RunSelection(), 2)] == ["f2", "f1", "f0", "a"]
+    assert [row.session_id for row in await paged(store, RunFilter(), 2)] == ["f2", "f1", "f0", "a"]

@@ -8,7 +8,7 @@ import pytest
 
 from storage import errors
 from storage.lifecycle import NewSession
-from storage.session import Selection, SessionConfig, SessionMeta, SessionStatus
+from storage.session import SessionConfig, SessionFilter, SessionMeta, SessionStatus
 from storage.store import Store
 from tests.contract.shorthand import SPACE, append, create, fork, ids, node, put, session, slots, user
 from tests.contract.test_slots import MEMORY
@@ -160,7 +160,7 @@ async def test_a_repeated_creation_answers_with_the_first_one_as_it_is_now(store
     again = await store.tree.create(SPACE, new)
     assert again == await session(store, made.id)
     assert (again.id, again.head, again.label) == (made.id, 1, "renamed")
-    assert await store.sessions.count(SPACE, Selection()) == 1
+    assert await store.sessions.count(SPACE, SessionFilter()) == 1
 
 
 async def test_eight_creations_at_once_under_one_key_make_one_session(open_store) -> None:

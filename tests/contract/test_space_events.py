@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from storage import errors
-from storage.database import Wake
+from storage.database import Notification
 from storage.events import Event
 from storage.store import Store
 from tests.contract.live import all_events, write
@@ -162,7 +162,7 @@ async def test_a_wake_up_that_is_told_twice_and_late_hides_nothing(store: Store)
     reader = await all_events(store, "root")
     await store.tree.move(SPACE, "a", "root")
     await append(store, "a", user("inside"))
-    store.feed.hub.publish([Wake("node", SPACE, "a")])  # as a change stream tells this process of its own move
+    store.feed.hub.publish([Notification("node", SPACE, "a")])  # as a change stream tells this process of its own move
     assert await by_session(reader, 1) == {"a": [1]}
     await reader.aclose()
 

@@ -4,7 +4,7 @@ import pytest
 
 from storage import errors
 from storage.lifecycle import NewSession
-from storage.session import Selection, SessionConfig
+from storage.session import SessionConfig, SessionFilter
 from storage.store import Store
 from tests.contract.shorthand import append, create, ids, texts, user
 
@@ -20,7 +20,7 @@ async def test_two_spaces_use_the_same_ids_without_learning_of_each_other(store:
     assert (mine.label, mine.head) == ("two", 1)
     assert [event.content for event in (await store.sessions.events(mine)).events] == ["two"]
     await store.tree.delete("one", "a", cascade=True)
-    assert await store.sessions.count("two", Selection()) == 2
+    assert await store.sessions.count("two", SessionFilter()) == 2
     assert await store.sessions.get("two", "a") == mine
     assert (await store.sessions.events(mine)).events[0].session_id == "a"
 
@@ -39,7 +39,7 @@ async def test_what_another_space_owns_is_unknown_on_every_path(store: Store) ->
     assert await store.tree.referrers(theirs, ["a"]) == {"a": []}
     assert await store.tree.forest(theirs, "a") is None
     assert [node.id for node in await store.tree.roots(theirs)] == ["mine"]
-    assert await store.sessions.digests(theirs, Selection(under="a"), 1, None) is None
+    assert await store.sessions.digests(theirs, SessionFilter(under="a"), 1, None) is None
     for refused in (
         store.tree.create(theirs, NewSession(parent_id="a")),
         store.tree.move(theirs, "a", None),

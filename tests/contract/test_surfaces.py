@@ -16,7 +16,7 @@ from storage.lifecycle import Fork, NewSession
 from storage.readers import surfaces
 from storage.readers.surfaces import Surfaces
 from storage.scope import Direct
-from storage.store import Store, Unit
+from storage.store import Store, UnitOfWork
 from storage.views.surface import Surface
 from tests.conftest import OpenStore
 from tests.contract.shorthand import SPACE, append, conversation, create, fork, session, surface, texts, whole_log
@@ -48,7 +48,7 @@ class Play:
     def __init__(self, store: Store, id: str) -> None:
         self.store = store
         self.id = id
-        self.little = Unit(Direct(store.database), Surfaces(SMALL))
+        self.little = UnitOfWork(Direct(store.database), Surfaces(SMALL))
 
     async def write(self, log: Sequence[Event], sizes: Sequence[int]) -> None:
         await create(self.store, self.id)
@@ -69,7 +69,7 @@ class Play:
         expected.head = meta.head if at_seq is None else at_seq
         readings = (
             await surface(self.store, id, at_seq),
-            await self.little.views.surface(meta, at_seq),
+            await self.little.messages.surface(meta, at_seq),
             await uncached(self.store, id, at_seq),
         )
         for found in readings:
@@ -161,18 +161,18 @@ async def test_equal_ids_in_two_spaces_have_their_own_surfaces(store: Store) -> 
     for space in ("one", "two", "one"):
         meta = await store.sessions.get(space, "a")
         assert meta is not None
-        assert shown(await store.views.surface(meta)) == [("user", space)]
+        assert shown(await store.messages.surface(meta)) == [("user", space)]
 
 
 async def test_what_a_transaction_takes_back_is_never_kept(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
 
-    async def work(unit: Unit) -> None:
+    async def work(unit: UnitOfWork) -> None:
         await unit.sessions.append(SPACE, "a", [user("never"), user("was", 0, 1)])
         meta = await unit.sessions.get(SPACE, "a")
         assert meta is not None
-        assert shown(await unit.views.surface(meta)) == [("user", "was"), ("user", "never")]
+        assert shown(await unit.messages.surface(meta)) == [("user", "was"), ("user", "never")]
         raise errors.BadInput("on second thoughts")
 
     with pytest.raises(errors.BadInput, match="on second thoughts"):
@@ -186,11 +186,11 @@ async def test_a_view_of_an_older_head_stays_what_it_was(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("q"), call("x"))
     old = await session(store, "a")
-    early = await store.views.surface(old)
+    early = await store.messages.surface(old)
     before = told(early)
     await append(store, "a", result("x"), user("again", 0, 0), chunk("part"))
     late = told(await surface(store, "a"))
-    assert told(early) == told(await store.views.surface(old)) == before
+    assert told(early) == told(await store.messages.surface(old)) == before
     assert told(await surface(store, "a")) == late
 
 
@@ -220,7 +220,7 @@ async def test_only_what_was_appended_since_is_read_again(store: Store, open_sto
         for id in (name, name, f"{name}-fork", f"{name}-fork"):
             meta = await session(store, id)
             async with counted(store) as count:
-                found = await store.views.surface(meta)
+                found = await store.messages.surface(meta)
             assert len(found.messages()) == meta.head
             counts[name].append(count.queries)
     assert counts["long"] == counts["short"]
@@ -235,7 +235,7 @@ async def test_what_was_appended_here_is_not_read_at_all(store: Store) -> None:
     for id in ("a", "b"):
         meta = await session(store, id)
         async with counted(store) as count:
-            found = await store.views.surface(meta)
+            found = await store.messages.surface(meta)
         assert told(found) == told(await uncached(store, id))
         assert count.queries == 0
 
@@ -253,20 +253,20 @@ async def test_what_another_server_appended_in_between_is_read(store: Store, ope
 
 async def test_little_is_kept_of_many_sessions(store: Store) -> None:
     little = Surfaces(SMALL)
-    unit = Unit(Direct(store.database), little)
+    unit = UnitOfWork(Direct(store.database), little)
     for name in "abcdef":
         await create(store, name)
         await append(store, name, *texts(4))
     for name in "abcdefabc":
         meta = await session(store, name)
-        assert told(await unit.views.surface(meta)) == told(await uncached(store, name))
+        assert told(await unit.messages.surface(meta)) == told(await uncached(store, name))
     assert 0 < sum(kept.size for kept in little._kept.values()) <= SMALL
     assert len(little._kept) < 6
 
 
 async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: Store) -> None:
     allowed = 1024 * 1024
-    unit = Unit(Direct(store.database), Surfaces(allowed))
+    unit = UnitOfWork(Direct(store.database), Surfaces(allowed))
     metas = []
     for number in range(150):
         await create(store, f"s{number}")
@@ -275,31 +275,31 @@ async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: S
     tracemalloc.start()
     try:
         for meta in metas:
-            (await unit.views.surface(meta)).openai_text()
+            (await unit.messages.surface(meta)).openai_text()
         gc.collect()
         held = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
     assert held < 1.5 * allowed
     async with counted(store) as count:
-        await unit.views.surface(metas[-1])
+        await unit.messages.surface(metas[-1])
     assert count.queries == 0
 
 
 async def test_what_replacements_took_out_does_not_count_as_kept(store: Store) -> None:
     """So that a log of any length that is compacted now and then is read from the last compaction on."""
     little = Surfaces(4 * SMALL)
-    unit = Unit(Direct(store.database), little)
+    unit = UnitOfWork(Direct(store.database), little)
     await create(store, "a")
     for number in range(20):
         start = 0 if number == 0 else 21 * number - 1
         await append(store, "a", *texts(20))
         await append(store, "a", user("summary", start, 21 * number + 19))
-        found = await unit.views.surface(await session(store, "a"))
+        found = await unit.messages.surface(await session(store, "a"))
         assert seqs(found) == [(21 * number + 20,)]
     meta = await session(store, "a")
     async with counted(store) as count:
-        await unit.views.surface(meta)
+        await unit.messages.surface(meta)
     assert count.queries == 0
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from storage import errors
 from storage.lifecycle import Fork, NewSession
-from storage.session import Selection, SessionConfig, SessionStatus, SlotName
+from storage.session import SessionConfig, SessionFilter, SessionStatus, SlotName
 from storage.slots import SlotWrite
-from storage.store import Store, Unit
+from storage.store import Store, UnitOfWork
 from tests.contract.shorthand import (
     SPACE,
     append,
@@ -35,7 +35,7 @@ class Halt(Exception):
     """Raised by a test inside a transaction."""
 
 
-async def much(unit: Unit) -> str:
+async def much(unit: UnitOfWork) -> str:
     """A bit of everything, over sessions and tree."""
     await unit.tree.create(SPACE, NewSession(id="b", parent_id="a"))
     await unit.sessions.append(SPACE, "b", texts(3), key="key")
@@ -81,7 +81,7 @@ async def test_what_raises_leaves_nothing(store: Store) -> None:
     before = await forest(store)
     slots_before = await store.sessions.slots(SPACE, ["a", "old"])
 
-    async def work(unit: Unit) -> None:
+    async def work(unit: UnitOfWork) -> None:
         await much(unit)
         raise Halt
 
@@ -99,7 +99,7 @@ async def test_a_refusal_takes_back_what_came_before_it(store: Store) -> None:
     await create(store, "a")
     before = await node(store, "a")
 
-    async def work(unit: Unit) -> None:
+    async def work(unit: UnitOfWork) -> None:
         await unit.tree.create(SPACE, NewSession(id="b", parent_id="a"))
         await unit.sessions.append(SPACE, "a", texts(2))
         await unit.sessions.append(SPACE, "a", [user("x")], expected_head=7)
@@ -117,7 +117,7 @@ async def test_a_refused_operation_leaves_nothing_though_the_work_goes_on(store:
         await create(store, id)
     await append(store, "a", *texts(2))
 
-    async def work(unit: Unit) -> None:
+    async def work(unit: UnitOfWork) -> None:
         with contextlib.suppress(errors.PayloadTooLarge, errors.NotFound, errors.BadInput):
             if kind == "fork":
                 await unit.tree.fork(SPACE, Fork("a", id="c", prompt="x" * (9 * 1024 * 1024)))
@@ -138,7 +138,7 @@ async def test_a_refused_operation_leaves_nothing_though_the_work_goes_on(store:
 async def test_a_transaction_sees_what_it_has_written(store: Store) -> None:
     await create(store, "a")
 
-    async def work(unit: Unit) -> None:
+    async def work(unit: UnitOfWork) -> None:
         await unit.tree.create(SPACE, NewSession(id="b", parent_id="a"))
         first = await unit.sessions.append(SPACE, "b", texts(2), key="key")
         again = await unit.sessions.append(SPACE, "b", texts(2), key="key")
@@ -150,8 +150,8 @@ async def test_a_transaction_sees_what_it_has_written(store: Store) -> None:
         assert found is not None
         assert [node.id for node in found.nodes] == ["a", "b"]
         assert found.nodes[0].document.child_count == 1
-        assert await unit.sessions.count(SPACE, Selection(under="a")) == 2
-        digests = await unit.sessions.digests(SPACE, Selection(ids=("b",)), 10, None)
+        assert await unit.sessions.count(SPACE, SessionFilter(under="a")) == 2
+        digests = await unit.sessions.digests(SPACE, SessionFilter(ids=("b",)), 10, None)
         assert digests is not None
         assert digests.digests[0].session.head == 2
 
@@ -163,7 +163,7 @@ async def test_nobody_sees_a_transaction_before_it_is_whole(open_store) -> None:
     stores = [await open_store(), await open_store()]
     names = {"a", "b", "c"}
 
-    async def work(unit: Unit) -> None:
+    async def work(unit: UnitOfWork) -> None:
         for id in sorted(names):
             await unit.tree.create(SPACE, NewSession(id=id))
 
@@ -181,7 +181,7 @@ async def test_nobody_sees_a_transaction_before_it_is_whole(open_store) -> None:
             await stores[0].transaction(remove)
         done.set()
 
-    async def remove(unit: Unit) -> None:
+    async def remove(unit: UnitOfWork) -> None:
         for id in names:
             await unit.tree.delete(SPACE, id)
 
@@ -194,7 +194,7 @@ async def test_transactions_over_the_same_documents_all_count(open_store) -> Non
     for id in ("a", "b"):
         await create(stores[0], id)
 
-    async def transfer(unit: Unit, source: str, target: str) -> None:
+    async def transfer(unit: UnitOfWork, source: str, target: str) -> None:
         meta = await unit.sessions.get(SPACE, source)
         assert meta is not None
         await unit.sessions.append(SPACE, target, [user(f"{source} is at {meta.head}")])
@@ -214,7 +214,7 @@ async def test_the_logs_that_a_transaction_frees_are_collected_after_it(store: S
         await append(store, id, *texts(3))
     await fork(store, "b", id="c", at_seq=2, as_root=True)
 
-    async def work(unit: Unit) -> None:
+    async def work(unit: UnitOfWork) -> None:
         for id in ("a", "b"):
             await unit.tree.delete(SPACE, id)
 
@@ -228,11 +228,11 @@ async def test_a_feed_tells_of_a_transaction_once_it_is_whole(store: Store) -> N
     await create(store, "a")
     stream = await store.feed.session_events(SPACE, "a", 0)
 
-    async def broken(unit: Unit) -> None:
+    async def broken(unit: UnitOfWork) -> None:
         await unit.sessions.append(SPACE, "a", [user("never")])
         raise Halt
 
-    async def whole(unit: Unit) -> None:
+    async def whole(unit: UnitOfWork) -> None:
         await unit.sessions.append(SPACE, "a", [user("one")])
         await unit.sessions.append(SPACE, "a", [user("two")])
 
@@ -247,7 +247,7 @@ async def test_an_insight_is_not_lost_with_the_transaction_that_took_it(store: S
     await create(store, "a")
     await put_insight(store, "a", "insight")
 
-    async def work(unit: Unit) -> None:
+    async def work(unit: UnitOfWork) -> None:
         assert (await unit.sessions.consume_insight(SPACE, "a", None, None, "key")).insight is not None
         raise Halt
 

@@ -7,9 +7,9 @@ import pytest
 from storage import errors
 from storage.events import TurnEnd, TurnStart
 from storage.lifecycle import NewSession
-from storage.session import Selection, SessionConfig, SessionStatus
+from storage.session import SessionConfig, SessionFilter, SessionStatus
 from storage.session_tree import Forest
-from storage.store import Store, Unit
+from storage.store import Store, UnitOfWork
 from storage.topology import MAX_DEPTH
 from tests.contract.shorthand import SPACE, append, create, forest, fork, ids, node, session, user
 
@@ -36,7 +36,7 @@ async def check_forest(store: Store) -> None:
     """The forest is whole: places, counters and references agree with each other."""
     found = await forest(store)
     by_id = {node.id: node for node in found.nodes}
-    assert len(by_id) == await store.sessions.count(SPACE, Selection())
+    assert len(by_id) == await store.sessions.count(SPACE, SessionFilter())
     for document in (shown.document for shown in found.nodes):
         parent = by_id[document.parent_id].document if document.parent_id is not None else None
         assert document.ancestors == ((parent.id, *parent.ancestors) if parent else ())
@@ -236,7 +236,7 @@ async def test_many_moves_that_race_leave_a_forest(open_store) -> None:
 
 
 async def test_a_depth_of_256_is_the_deepest(store: Store) -> None:
-    async def chain(unit: Unit) -> None:
+    async def chain(unit: UnitOfWork) -> None:
         for depth in range(MAX_DEPTH + 1):
             await unit.tree.create(SPACE, NewSession(id=f"n{depth}", parent_id=f"n{depth - 1}" if depth else None))
 

@@ -16,7 +16,7 @@ from storage.transfer.export import ExportFormat, export
 from storage.transfer.formats import registry
 from storage.transfer.formats.registry import Reading
 from storage.transfer.importing import Imported, Target, import_reading
-from storage.transfer.importing.dry_run import Rehearsal
+from storage.transfer.importing.dry_run import DryRun
 from storage.transfer.importing.stream import import_stream
 from tests.storage.transfer.formats.logs import DATA
 
@@ -52,7 +52,7 @@ async def bring(
     stream = io.BytesIO((DATA / name).read_bytes() if content is None else content)
     if dry:
         async with scratch_store() as scratch:
-            return (await import_stream(Rehearsal(scratch, store, space), name, stream, format))[1]
+            return (await import_stream(DryRun(scratch, store, space), name, stream, format))[1]
     return (await import_stream(Target(store, space), name, stream, format))[1]
 
 

@@ -21,7 +21,7 @@ from server.stores import exists, scratch_store
 from storage import errors
 from storage.transfer.formats import registry
 from storage.transfer.importing import Target
-from storage.transfer.importing.dry_run import Rehearsal
+from storage.transfer.importing.dry_run import DryRun
 from storage.transfer.parsing.memory import give_memory_back
 from storage.transfer.parsing.parser import Parser
 
@@ -98,7 +98,7 @@ async def _with_target(
         store = await stack.enter_async_context(opened(settings)) if not report.dry or exists(settings) else None
         if store is None or report.dry:
             scratch = await stack.enter_async_context(scratch_store())
-            target: Target = Rehearsal(scratch, store, space, parent_id=parent)
+            target: Target = DryRun(scratch, store, space, parent_id=parent)
         else:
             target = Target(store, space, parent_id=parent)
         if parent is not None and not await target.has(parent):

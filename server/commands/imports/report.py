@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from server.commands.terminal import fail, print_json
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.importing import Imported
 
 COLUMNS = {
@@ -129,7 +129,7 @@ class Report:
 
     def _print_warnings(self, console: Console) -> None:
         """One line per format and kind of loss, over all files."""
-        losses: dict[str, Losses] = defaultdict(Losses)
+        losses: dict[str, ImportWarnings] = defaultdict(ImportWarnings)
         for format, _, done in self.outcomes:
             losses[format].include(done.losses)
         for format, found in losses.items():

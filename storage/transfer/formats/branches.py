@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from storage.events import Event
 from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ForeignSession, Losses
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
 from storage.transfer.formats.naming import OwnIds, label_of_events
 from storage.transfer.formats.prefixes import MAX_DEPTH
 
@@ -96,7 +96,7 @@ def _visible(key: str, paths: dict[str, tuple[str | None, int, list[Event]]]) ->
 
 
 def forks(
-    found: Sequence[Branch[N]], own_id: str | None, node_id: Callable[[N], object], ids: OwnIds, losses: Losses
+    found: Sequence[Branch[N]], own_id: str | None, node_id: Callable[[N], object], ids: OwnIds, losses: ImportWarnings
 ) -> list[ForeignSession]:
     """The sessions of all branches but the first, not counted; ids are made of the first one's id and their node's.
 

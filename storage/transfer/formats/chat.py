@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from storage import errors, text
 from storage.events import JsonText
 from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.values import as_list, as_object, as_text, shape
 
 _FIELDS = {
@@ -63,7 +63,9 @@ def is_message(value: object) -> bool:
     )
 
 
-def add_message(dialogue: Dialogue, message: object, place: str, losses: Losses, *, time: int | None = None) -> None:
+def add_message(
+    dialogue: Dialogue, message: object, place: str, losses: ImportWarnings, *, time: int | None = None
+) -> None:
     """Logs a message, in turns and steps: a user message starts a turn, an answer without calls ends it.
 
     `time` is in ms since 1970. Raises BadInput, naming the place, before it logs anything.
@@ -91,7 +93,7 @@ def add_message(dialogue: Dialogue, message: object, place: str, losses: Losses,
         losses.fields(f"{said.role} message", fields, ("role", *_FIELDS[said.role]))
 
 
-def add_system(dialogue: Dialogue, said: ChatMessage, losses: Losses, *, time: int | None = None) -> None:
+def add_system(dialogue: Dialogue, said: ChatMessage, losses: ImportWarnings, *, time: int | None = None) -> None:
     """Logs a system message, which has room for text alone."""
     dialogue.system(said.content, time=time)
     if said.blocks is not None:
@@ -100,7 +102,7 @@ def add_system(dialogue: Dialogue, said: ChatMessage, losses: Losses, *, time: i
         losses.add("developer message", "became a system message")
 
 
-def add_answer(dialogue: Dialogue, said: ChatMessage, losses: Losses, *, time: int | None = None) -> None:
+def add_answer(dialogue: Dialogue, said: ChatMessage, losses: ImportWarnings, *, time: int | None = None) -> None:
     """Logs an assistant message and its calls, in the step that is open."""
     reasoning = said.reasoning
     if any(thought not in (None, "", reasoning) for thought in said.thoughts):

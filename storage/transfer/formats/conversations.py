@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.formats.naming import OwnIds
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.values import as_object
@@ -17,14 +17,14 @@ class ToSessions(Protocol):
     """Makes the sessions of one conversation, with the key of the first. Raises BadInput for what is none."""
 
     def __call__(
-        self, conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses
+        self, conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: ImportWarnings
     ) -> list[ForeignSession]: ...
 
 
 class Conversations:
     """A session per conversation and a fork, not counted, per further branch."""
 
-    def __init__(self, losses: Losses, sessions: ToSessions) -> None:
+    def __init__(self, losses: ImportWarnings, sessions: ToSessions) -> None:
         self._losses = losses
         self._sessions = sessions
         self._conversations = 0

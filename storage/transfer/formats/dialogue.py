@@ -22,7 +22,7 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.transfer.formats.foreign import Logged, Losses, Step
+from storage.transfer.formats.foreign import ImportWarnings, Logged, Step
 from storage.transfer.formats.open_calls import Layer, OpenCalls
 
 MAX_IDENTIFIER = 256
@@ -63,7 +63,7 @@ class Dialogue:
         "turn",
     )
 
-    def __init__(self, key: str, losses: Losses) -> None:
+    def __init__(self, key: str, losses: ImportWarnings) -> None:
         self.key = key
         self.head = 0
         self.turn: str | None = None

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from storage import errors, text
 from storage.events import JsonText
 from storage.session import MAX_SLOT_BYTES
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.unreadable import left_out
 from storage.transfer.formats.values import measure
 
 
-def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonText | None:
+def metadata(given: Mapping[str, object], place: str, losses: ImportWarnings) -> JsonText | None:
     """The fields that say something, in their order, as far as 1 MiB holds them; the others are counted."""
     kept: list[str] = []
     left = MAX_SLOT_BYTES - len("{")  # the closing brace stands where each field has its comma
@@ -31,7 +31,7 @@ def metadata(given: Mapping[str, object], place: str, losses: Losses) -> JsonTex
     return f"{{{','.join(kept)}}}" if kept else None
 
 
-def told(given: Mapping[str, object], place: str, losses: Losses) -> JsonText:
+def told(given: Mapping[str, object], place: str, losses: ImportWarnings) -> JsonText:
     """The fields as JSON; one that cannot be stored is left out and counted. Strict reading raises BadInput for it."""
     try:
         return text.to_json(given, place)
@@ -44,7 +44,7 @@ def told(given: Mapping[str, object], place: str, losses: Losses) -> JsonText:
         return text.to_json(kept, place)
 
 
-def instant(value: object, read: Callable[[object], int | None], losses: Losses) -> int | None:
+def instant(value: object, read: Callable[[object], int | None], losses: ImportWarnings) -> int | None:
     """A time in ms since 1970, as it is read; one that cannot be is counted."""
     found = read(value)
     if found is None and value is not None:

@@ -100,7 +100,7 @@ class Reading:
     warnings: list[str]
 
 
-class Losses:
+class ImportWarnings:
     """How often each kind of loss happened. `first_broken` says of the first record left out what is wrong with it.
 
     `lenient`: what breaks a format costs no more than itself; else reading it raises BadInput.
@@ -140,9 +140,9 @@ class Losses:
         if why:
             self._reasons.setdefault((noun, what), why)
 
-    def apart(self) -> "Losses":
+    def apart(self) -> "ImportWarnings":
         """An empty one, as lenient, for a record that may be refused yet; `include` adds it."""
-        return Losses(lenient=self.lenient)
+        return ImportWarnings(lenient=self.lenient)
 
     def fields(self, noun: str, given: Mapping[str, object], known: Container[str]) -> None:
         """Counts one of a noun if it has fields beyond `known`; empty ones are no loss."""
@@ -157,7 +157,7 @@ class Losses:
         counted |= {f"{noun} lost fields": count for noun, count in self._stripped.items()}
         return counted | ({"record left out": self._broken} if self._broken else {})
 
-    def include(self, other: "Losses") -> None:
+    def include(self, other: "ImportWarnings") -> None:
         """Adds the counts of another."""
         self._events.update(other._events)
         self._reasons = other._reasons | self._reasons

@@ -16,7 +16,7 @@ from pydantic import Field
 from storage import errors, events, text
 from storage.events import Event, Instant, JsonText, Seq, Text
 from storage.session import SessionConfig, SessionStatus
-from storage.transfer.formats.foreign import HOLE, ForeignSession, Logged, Losses, Reader, Step
+from storage.transfer.formats.foreign import HOLE, ForeignSession, ImportWarnings, Logged, Reader, Step
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.values import as_object, as_text, at
 
@@ -95,7 +95,7 @@ def fits(values: Sequence[object]) -> bool:
     return False
 
 
-def reader(name: str, losses: Losses) -> Reader:
+def reader(name: str, losses: ImportWarnings) -> Reader:
     """Reads the sections of a file. A source that does not stand before its section is lost.
 
     BadInput is raised for a missing, broken or repeated header, with all that follows up to the next header; for an
@@ -106,7 +106,7 @@ def reader(name: str, losses: Losses) -> Reader:
 
 
 class _Reader:
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._heads: dict[str, int] = {}
         self._current: str | None = None
@@ -181,7 +181,7 @@ class _Reader:
             )
 
 
-def _header(fields: dict[str, Any], place: str, losses: Losses) -> Header:
+def _header(fields: dict[str, Any], place: str, losses: ImportWarnings) -> Header:
     if fields.get("format") != FORMAT or fields.get("version") != VERSION:
         raise errors.BadInput(
             f"{place}: a header of format {repr(fields.get('format'))[:80]}, "
@@ -191,7 +191,7 @@ def _header(fields: dict[str, Any], place: str, losses: Losses) -> Header:
     return _made(Header, fields, place, losses)
 
 
-def _event(fields: dict[str, Any], place: str, losses: Losses) -> Event:
+def _event(fields: dict[str, Any], place: str, losses: ImportWarnings) -> Event:
     kind = _EVENTS.get(str(fields.get("type")))
     if kind is None:
         raise errors.BadInput(f"{place}: {repr(fields.get('type'))[:80]} is not a type of event")
@@ -201,7 +201,7 @@ def _event(fields: dict[str, Any], place: str, losses: Losses) -> Event:
     return _made(kind, fields, place, losses)
 
 
-def _made(kind: type[M], fields: dict[str, Any], place: str, losses: Losses) -> M:
+def _made(kind: type[M], fields: dict[str, Any], place: str, losses: ImportWarnings) -> M:
     known = _names(kind)
     given = _decoded({name: fields[name] for name in known & fields.keys()}, kind.json_fields, place)
     with at(place):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from storage.events import AssistantMessage, Event, UserMessage
 from storage.transfer.formats.dialogue import label_of
-from storage.transfer.formats.foreign import Losses, legal_id, made_id
+from storage.transfer.formats.foreign import ImportWarnings, legal_id, made_id
 
 
 def label_of_events(events: Iterable[Event]) -> str | None:
@@ -13,7 +13,7 @@ def label_of_events(events: Iterable[Event]) -> str | None:
     return next((label for content in said if (label := label_of(content))), None)
 
 
-def id_by_first(format: str, place: str, first: object, losses: Losses) -> str:
+def id_by_first(format: str, place: str, first: object, losses: ImportWarnings) -> str:
     """An id made of a session's first record, as it has none that is legal here; counted. Raises BadInput."""
     id = made_id(format, place, first)
     losses.add("session", "got an id made of its first record, as it has none that is legal here")
@@ -26,7 +26,7 @@ class OwnIds:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def take(self, value: object, losses: Losses) -> str | None:
+    def take(self, value: object, losses: ImportWarnings) -> str | None:
         """The id where a session can have it, and none before had it; else None."""
         id = legal_id(value)
         if id is None:

@@ -13,7 +13,7 @@ from storage import errors
 from storage.transfer.formats import facts
 from storage.transfer.formats.branches import branches, forks
 from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.formats.naming import OwnIds, label_of_events
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.unreadable import kept, objects
@@ -38,7 +38,7 @@ def _is_tree(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: Losses) -> "OpenAssistant":
+def reader(name: str, losses: ImportWarnings) -> "OpenAssistant":
     """A reader of one document."""
     return OpenAssistant(losses)
 
@@ -46,7 +46,7 @@ def reader(name: str, losses: Losses) -> "OpenAssistant":
 class OpenAssistant:
     """A session per tree and a fork, not counted, per further reply."""
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._sessions = 0
         self._ids = OwnIds()
@@ -89,13 +89,13 @@ def _message(value: object, place: str) -> _Message:
     return _Message(as_object(value, place), place)
 
 
-def _replies(message: _Message, losses: Losses) -> list[_Message]:
+def _replies(message: _Message, losses: ImportWarnings) -> list[_Message]:
     replies = objects(message.fields.get("replies") or [], f"{message.place}.replies", losses)
     return [_Message(*reply) for reply in replies]
 
 
 class _Writer:
-    def __init__(self, dialogue: Dialogue, losses: Losses) -> None:
+    def __init__(self, dialogue: Dialogue, losses: ImportWarnings) -> None:
         self.dialogue = dialogue
         self._losses = losses
 

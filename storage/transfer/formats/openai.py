@@ -11,7 +11,7 @@ from storage.events import JsonText
 from storage.transfer.formats import facts
 from storage.transfer.formats.chat import add_message, is_message
 from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.formats.naming import label_of_events
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.unreadable import kept
@@ -39,7 +39,7 @@ def _has_role(value: object) -> bool:
     return isinstance(value, dict) and "role" in value
 
 
-def reader(name: str, losses: Losses) -> "OpenAI":
+def reader(name: str, losses: ImportWarnings) -> "OpenAI":
     """A reader of one document."""
     return OpenAI(losses)
 
@@ -47,7 +47,7 @@ def reader(name: str, losses: Losses) -> "OpenAI":
 class OpenAI:
     """One session per conversation. Of a document whose records are messages it is handed over at the end."""
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._sessions = 0
         self._messages = Dialogue("messages", losses)
@@ -78,7 +78,7 @@ class OpenAI:
             messages = value.get("messages")
         messages = as_list(messages, f"{place} messages")
         # What holds no message at all is no conversation that lost some.
-        losses = self._losses.apart() if any(map(_has_role, messages)) else Losses()
+        losses = self._losses.apart() if any(map(_has_role, messages)) else ImportWarnings()
         dialogue = Dialogue(str(self._sessions), losses)
         for index, message in enumerate(messages):
             with kept(message, dialogue, losses):

@@ -29,7 +29,16 @@ from storage.transfer.formats import (
     swe_agent,
     tau_bench,
 )
-from storage.transfer.formats.foreign import ForeignSession, Logged, Losses, Reader, Reading, Renamed, Step, ordered
+from storage.transfer.formats.foreign import (
+    ForeignSession,
+    ImportWarnings,
+    Logged,
+    Reader,
+    Reading,
+    Renamed,
+    Step,
+    ordered,
+)
 from storage.transfer.formats.records import Broken, Record, Unparsed
 from storage.transfer.formats.values import shape
 
@@ -68,7 +77,7 @@ class Feed:
     its place.
     """
 
-    def __init__(self, format: str, reader: Reader, losses: Losses) -> None:
+    def __init__(self, format: str, reader: Reader, losses: ImportWarnings) -> None:
         self.format = format
         self.losses = losses
         self.accepted = 0
@@ -140,7 +149,7 @@ def feed(name: str, head: Sequence[Record | Broken], format: str | None = None, 
 
     Raises BadInput, naming the known formats and the first thing that fits none.
     """
-    losses = Losses(lenient=lenient)
+    losses = ImportWarnings(lenient=lenient)
     module = _module(format) if format is not None else _recognised(name, head)
     return Feed(module.FORMAT, module.reader(name, losses), losses)
 

@@ -14,7 +14,7 @@ from typing import Any
 from storage import errors, text
 from storage.cards import payload as notation
 from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
-from storage.transfer.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Reader, Step, legal_id
 from storage.transfer.formats.naming import OwnIds
 from storage.transfer.formats.records import Record, Unparsed
 from storage.transfer.formats.values import as_list, as_object, most, shape
@@ -116,12 +116,12 @@ def write(file: SessionFile) -> str:
 def parse(source: str) -> SessionFile:
     """What a file says, YAML or JSON. Raises BadInput, naming place and rule, for anything else."""
     try:
-        return _file(_document(source), Losses())
+        return _file(_document(source), ImportWarnings())
     except errors.BadInput as error:
         raise errors.BadInput(f"document: {error.message}") from error
 
 
-def reader(name: str, losses: Losses) -> Reader:
+def reader(name: str, losses: ImportWarnings) -> Reader:
     """Reads a session of each record: one event for each text and card. Times are told, but not taken over.
 
     Raises BadInput, with the record's place, the place in it and the rule, for what is no such file.
@@ -130,13 +130,13 @@ def reader(name: str, losses: Losses) -> Reader:
 
 
 class _Reader:
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._sessions = 0
         self._ids = OwnIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        losses = Losses()
+        losses = ImportWarnings()
         try:
             value = record.value
             fields = _document(value.content) if isinstance(value, Unparsed) else _mapping(value)
@@ -188,7 +188,7 @@ def _mapping(value: object) -> dict[str, Any]:
     return value
 
 
-def _file(fields: Mapping[str, Any], losses: Losses) -> SessionFile:
+def _file(fields: Mapping[str, Any], losses: ImportWarnings) -> SessionFile:
     losses.fields("session", fields, _FIELDS)
     if "entries" not in fields:
         raise errors.BadInput(f"entries: is required, given are {text.clean(', '.join(fields))[:200] or 'no fields'}")
@@ -203,7 +203,7 @@ def _file(fields: Mapping[str, Any], losses: Losses) -> SessionFile:
     )
 
 
-def _entry(value: object, place: str, losses: Losses) -> Text | Special:
+def _entry(value: object, place: str, losses: ImportWarnings) -> Text | Special:
     fields = as_object(value, place)
     kind = _one_of(fields, "kind", ("Text", "Special"), place)
     if kind == "Text":

@@ -14,7 +14,7 @@ from storage import errors, text
 from storage.events import JsonText, RunStatus
 from storage.transfer.formats import chat, facts
 from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.unreadable import kept, objects
 from storage.transfer.formats.values import as_list, as_object, most
@@ -44,7 +44,7 @@ def _has_role(value: object) -> bool:
     return isinstance(value, dict) and "role" in value
 
 
-def reader(name: str, losses: Losses) -> "TrajectoryReader":
+def reader(name: str, losses: ImportWarnings) -> "TrajectoryReader":
     """A reader of one document."""
     return TrajectoryReader(losses)
 
@@ -52,7 +52,7 @@ def reader(name: str, losses: Losses) -> "TrajectoryReader":
 class TrajectoryReader:
     """One session a record."""
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._sessions = 0
 
@@ -89,7 +89,7 @@ class TrajectoryReader:
 class _Run:
     """The messages of one history, with the steps of the trajectory that they belong to."""
 
-    def __init__(self, dialogue: Dialogue, trajectory: Sequence[dict[str, Any]], losses: Losses) -> None:
+    def __init__(self, dialogue: Dialogue, trajectory: Sequence[dict[str, Any]], losses: ImportWarnings) -> None:
         self._steps = trajectory
         self._next = 0
         self._matched = 0

@@ -12,7 +12,7 @@ from storage import errors, text
 from storage.transfer.formats import facts
 from storage.transfer.formats.chat import add_message
 from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.formats.prefixes import SharedPrefixes
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.unreadable import kept
@@ -34,7 +34,7 @@ def _is_trial(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: Losses) -> "TauBench":
+def reader(name: str, losses: ImportWarnings) -> "TauBench":
     """A reader of one document."""
     return TauBench(losses)
 
@@ -42,7 +42,7 @@ def reader(name: str, losses: Losses) -> "TauBench":
 class TauBench:
     """A root per task, not counted, before its trials. A trial is complete, so that its last turn ends with it."""
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._trials = 0
         self._tasks: dict[str, bytes] = {}

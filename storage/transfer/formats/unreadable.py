@@ -6,7 +6,7 @@ from typing import Any
 
 from storage import errors, text
 from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.values import as_list, shape
 
 
@@ -23,7 +23,7 @@ class kept:  # noqa: N801  # reads as a verb after `with`, and a generator would
         self,
         value: object,
         dialogue: Dialogue,
-        losses: Losses,
+        losses: ImportWarnings,
         noun: str = "message",
         *,
         without: str | None = None,
@@ -62,7 +62,7 @@ class kept:  # noqa: N801  # reads as a verb after `with`, and a generator would
 
 
 @contextmanager
-def left_out(losses: Losses) -> Iterator[None]:
+def left_out(losses: ImportWarnings) -> Iterator[None]:
     """Reads a part of a record: where that raises BadInput, it is left out and counted, unless reading is strict."""
     try:
         yield
@@ -70,7 +70,7 @@ def left_out(losses: Losses) -> Iterator[None]:
         losses.leave_out(error)
 
 
-def objects(value: object, place: str, losses: Losses) -> list[tuple[dict[str, Any], str]]:
+def objects(value: object, place: str, losses: ImportWarnings) -> list[tuple[dict[str, Any], str]]:
     """The objects of a list, each with its place; what is none is left out and counted, unless reading is strict."""
     found = []
     with left_out(losses):

@@ -9,7 +9,7 @@ from storage.transfer.importing.target import Point, Target
 _PAGE = 1_000
 
 
-class Rehearsal(Target):
+class DryRun(Target):
     """A space of a scratch store, into which the sessions of another store are copied when they are asked for."""
 
     def __init__(self, scratch: Store, lender: Store | None, space: str, *, parent_id: str | None = None) -> None:

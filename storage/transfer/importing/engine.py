@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from storage import errors
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, Logged, Losses, Reading, Renamed, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Reading, Renamed, Step
 from storage.transfer.importing import fitting
 from storage.transfer.importing.log import ImportedLog
 from storage.transfer.importing.resolver import Imported, Places, PutAway, Session
@@ -51,7 +51,7 @@ async def import_reading(store: Store, space: str, reading: Reading, *, parent_i
     has made is deleted again; the error that is raised is the refusal's, with the session's key in its message. An
     import that is killed leaves what it has made.
     """
-    run = Import(Target(store, space, parent_id=parent_id), reading.format, Losses())
+    run = Import(Target(store, space, parent_id=parent_id), reading.format, ImportWarnings())
     try:
         await run.take(reading.sessions)
         imported = await run.finish()
@@ -75,7 +75,7 @@ class Import:
     """
 
     def __init__(
-        self, target: Target, format: str, losses: Losses, *, again: bool = False, defer: bool = False
+        self, target: Target, format: str, losses: ImportWarnings, *, again: bool = False, defer: bool = False
     ) -> None:
         self.done = Imported(losses)
         self._target = target

@@ -8,7 +8,7 @@ from typing import Any
 from storage import events, text
 from storage.events import Event, ToolResult
 from storage.session import MAX_SLOT_BYTES
-from storage.transfer.formats.foreign import ForeignSession, Losses
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
 
 SUSPICIOUS_CHARACTERS = 1024 * 1024
 """An event of fewer characters fits, however they are encoded."""
@@ -47,7 +47,7 @@ def fitted(event: Event, limit: int) -> Event:
     return event.model_copy(update=changed | _cut(event, {}, longest) | flat)
 
 
-def session_fitted(session: ForeignSession, losses: Losses) -> ForeignSession:
+def session_fitted(session: ForeignSession, losses: ImportWarnings) -> ForeignSession:
     """The session without those of its texts that are larger than a session may have, which are counted."""
     over = [name for name in _LIMITED if _bytes(getattr(session, name)) > MAX_SLOT_BYTES]
     for name in over:

@@ -8,7 +8,7 @@ from storage import errors, events, text
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS
 from storage.events import APPEND, CustomEvent, Event, InsightDelivered, RunFeedback, SurfaceHide, Surfacing
 from storage.session import SessionMeta
-from storage.transfer.formats.foreign import Logged, Losses
+from storage.transfer.formats.foreign import ImportWarnings, Logged
 from storage.transfer.importing import fitting
 from storage.transfer.importing.target import Target
 
@@ -35,7 +35,7 @@ class ImportedLog:
     `lenient`: what a log does not take is cut or kept in another form, and counted; else it is refused.
     """
 
-    def __init__(self, target: Target, losses: Losses, *, start: int, lenient: bool) -> None:
+    def __init__(self, target: Target, losses: ImportWarnings, *, start: int, lenient: bool) -> None:
         self.id = ""
         self.position = start
         self.shifts: tuple[Shift, ...] = ()

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import BinaryIO, Protocol
 
-from storage.transfer.formats.foreign import Losses, Step
+from storage.transfer.formats.foreign import ImportWarnings, Step
 from storage.transfer.importing.engine import Import, NotYet
 from storage.transfer.importing.log import COMMIT_WEIGHT
 from storage.transfer.importing.resolver import Imported
@@ -23,7 +23,7 @@ def _unheard(_: str) -> None:
 class Source(Protocol):
     """A document that is parsed somewhere: `begin` it, then take its parts. `losses` are complete after those."""
 
-    losses: Losses
+    losses: ImportWarnings
 
     async def begin(self) -> str:
         """The name of its format. Raises BadInput where that is not known."""
@@ -40,7 +40,7 @@ class Here:
     ) -> None:
         self._given = (name, stream, format)
         self._stopped = stopped
-        self.losses = Losses()
+        self.losses = ImportWarnings()
 
     async def begin(self) -> str:
         self._document = Document(*self._given)
@@ -79,7 +79,7 @@ async def import_document(
     """
     format = await source.begin()
     on_format(format)
-    run = Import(target, format, Losses(), again=True, defer=defer)
+    run = Import(target, format, ImportWarnings(), again=True, defer=defer)
     try:
         await _take_all(run, source)
     except NotYet:

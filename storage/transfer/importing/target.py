@@ -11,7 +11,7 @@ from storage.session import MAX_LABEL, SessionConfig, SessionMeta, SessionStatus
 from storage.slots import SlotWrite
 from storage.store import Store
 from storage.topology import TopologyNode
-from storage.transfer.formats.foreign import ForeignSession, Losses
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
 
 
 class Point(NamedTuple):
@@ -57,7 +57,12 @@ class Target:
         return Point(node.document.source_session_id, node.document.fork_seq)
 
     async def make(
-        self, session: ForeignSession, id: str | None, parent_id: str | None, source: Point | None, losses: Losses
+        self,
+        session: ForeignSession,
+        id: str | None,
+        parent_id: str | None,
+        source: Point | None,
+        losses: ImportWarnings,
     ) -> str:
         """Makes a session without events of its own; its id. Raises DuplicateId, NotFound, BadInput."""
         if session.label is not None and len(session.label) > MAX_LABEL:
@@ -121,7 +126,7 @@ class Target:
         meta = await self.session(id)
         if meta is None:
             return APPEND
-        surface = await self.store.views.surface(meta)
+        surface = await self.store.messages.surface(meta)
         seqs = [node.seq for node in surface.nodes() if first <= node.seq <= last]
         return SurfaceOp(op=SurfaceOpKind.REPLACE, start=seqs[0], end=seqs[-1]) if seqs else APPEND
 

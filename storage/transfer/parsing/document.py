@@ -5,7 +5,7 @@ from typing import BinaryIO, NamedTuple
 
 from storage import errors, events
 from storage.transfer.formats import registry
-from storage.transfer.formats.foreign import ForeignSession, Logged, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
 from storage.transfer.formats.records import Broken, Record, records
 
 STEP_WEIGHT = 200
@@ -43,7 +43,7 @@ class Document:
         return self._feed.format
 
     @property
-    def losses(self) -> Losses:
+    def losses(self) -> ImportWarnings:
         """What was lost so far."""
         return self._feed.losses
 

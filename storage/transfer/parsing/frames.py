@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 from storage import events
 from storage.events import AnyEvent, Event
-from storage.transfer.formats.foreign import ForeignSession, Logged, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
 
 
 class Wanted(NamedTuple):
@@ -54,7 +54,7 @@ class Told(NamedTuple):
 class Ended(NamedTuple):
     """A document has no more steps, or no more are wanted."""
 
-    losses: Losses
+    losses: ImportWarnings
 
 
 class Failed(NamedTuple):

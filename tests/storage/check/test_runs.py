@@ -9,7 +9,7 @@ import pytest
 from storage.database import Transaction
 from storage.events import RunFeedback, RunStatus, TurnEnd, TurnStart
 from storage.lifecycle import Fork, NewSession
-from storage.run_filter import RunSelection
+from storage.run_filter import RunFilter
 from storage.store import Store
 from storage.views.run_rows import RunRow
 from tests.contract.shorthand import append_in_parts, conversation
@@ -71,7 +71,7 @@ async def test_damaged_rows_are_found_and_repaired(store: Store, damage: Damage,
     assert repaired.repaired
     await assert_whole(store)
     assert [await rows_of(store, id) for id in ("a", "f")] == before
-    page = await store.runs.page(SPACE, RunSelection(tool_name="made up"), 10, None)
+    page = await store.runs.page(SPACE, RunFilter(tool_name="made up"), 10, None)
     assert page is not None
     assert page.rows == []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.events import RunStatus
-from storage.run_filter import RunSelection
+from storage.run_filter import RunFilter
 from storage.sqlite import run_page, schema
 
 GIVEN: dict[str, Any] = {
@@ -28,7 +28,7 @@ def test_no_page_is_sorted_or_scans_a_space(tmp_path: Path) -> None:
         schema.prepare(connection, "file")
         for count in range(len(GIVEN) + 1):
             for names in itertools.combinations(GIVEN, count):
-                selection = RunSelection(**{name: GIVEN[name] for name in names})
+                selection = RunFilter(**{name: GIVEN[name] for name in names})
                 for after in (None, (5, "0000000001/a")):
                     sql, values = run_page.page("space", selection, after, 10)
                     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]

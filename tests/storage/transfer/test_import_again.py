@@ -22,7 +22,7 @@ from storage.events import (
 from storage.session import MAX_LABEL, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, Logged, Losses, Renamed, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Renamed, Step
 from storage.transfer.importing import Import, Imported, NotYet, Target
 from storage.transfer.importing.engine import OPEN_LOGS
 from storage.transfer.importing.log import MAX_EVENT_BYTES
@@ -52,7 +52,7 @@ def chat(*contents: str) -> bytes:
 
 
 async def take(store: Store, steps: Iterable[Step], *, defer: bool = False, space: str = SPACE) -> Imported:
-    run = Import(Target(store, space), "made", Losses(), again=True, defer=defer)
+    run = Import(Target(store, space), "made", ImportWarnings(), again=True, defer=defer)
     await run.take(list(steps))
     return await run.finish()
 
@@ -362,7 +362,7 @@ async def test_a_label_that_is_all_that_has_grown_names_the_session(store: Store
 async def test_an_import_that_was_cut_off_is_completed_by_the_next(store: Store) -> None:
     given: dict[str, Any] = {"memory": "m", "insight": "i", "systemPrompt": "p", "status": "ARCHIVED", "refs": ["b"]}
     whole = lines_of("a", "one", "two", **given) + lines_of("b")
-    cut_off = Import(Target(store, SPACE), "made", Losses(), again=True)
+    cut_off = Import(Target(store, SPACE), "made", ImportWarnings(), again=True)
     await cut_off.take([ForeignSession("a", "Root", id="a"), *(Logged("a", event) for event in said("one"))])
     await cut_off.settle()
     done = await bring(store, "a", whole)
@@ -535,7 +535,7 @@ async def test_a_dry_run_refuses_what_an_archived_session_refuses(store: Store) 
 
 
 async def test_imports_of_one_growing_log_at_a_time_append_nothing_twice(store: Store) -> None:
-    runs = [Import(Target(store, SPACE), "made", Losses(), again=True) for _ in range(2)]
+    runs = [Import(Target(store, SPACE), "made", ImportWarnings(), again=True) for _ in range(2)]
     events = said("one", "two", "three", "four")
     for run in runs:
         await run.take([ForeignSession("a", None, id="a")])
@@ -567,7 +567,7 @@ async def test_imports_of_the_same_logs_at_a_time_make_each_session_once(store: 
 
 
 async def test_what_others_say_in_a_followed_session_makes_its_log_go_on_in_a_fork(store: Store) -> None:
-    run = Import(Target(store, SPACE), "made", Losses(), again=True)
+    run = Import(Target(store, SPACE), "made", ImportWarnings(), again=True)
     await run.take([ForeignSession("a", None, id="a"), Logged("a", said("one")[0])])
     await run.settle()
     await store.sessions.append(SPACE, "a", said("between"))

@@ -23,9 +23,9 @@ from storage import errors
 from storage.log.append import now
 from storage.store import Store
 from storage.text import format_instant
-from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.importing import Target
-from storage.transfer.importing.dry_run import Rehearsal
+from storage.transfer.importing.dry_run import DryRun
 from storage.transfer.parsing.document import Document
 from storage.transfer.parsing.frames import Told, Wanted
 from storage.transfer.parsing.parser import Parsed, Parser, ParserLost
@@ -77,14 +77,14 @@ def plain(steps: Sequence[Step]) -> list[Any]:
     ]
 
 
-def parsed_here(path: Path) -> tuple[str, list[Any], Losses]:
+def parsed_here(path: Path) -> tuple[str, list[Any], ImportWarnings]:
     with path.open("rb") as stream:
         document = Document(path.name, stream)
         steps = [step for part in document.parts() for step in part.steps]
         return document.format, plain(steps), document.losses
 
 
-async def parsed(parser: Parser) -> tuple[str, list[Any], Losses]:
+async def parsed(parser: Parser) -> tuple[str, list[Any], ImportWarnings]:
     document = Parsed(parser, lambda _: None)
     format = await document.begin()
     steps = [step async for part in document.parts() for step in part.steps]
@@ -262,7 +262,7 @@ async def imported(
     """What an import of these files says: by format and file, and what failed."""
     report = Report(as_json=True, dry=dry)
     async with scratch_store() as scratch:
-        target = Rehearsal(scratch, store, space) if dry else Target(store, space)
+        target = DryRun(scratch, store, space) if dry else Target(store, space)
         await import_all(target, given, None, report, parser)
     said = [(each.format, each.name, each.done.events, each.done.warnings) for each in report.outcomes]
     return {"said": said, "failed": report.failed, "skipped": report.skipped}

@@ -14,7 +14,7 @@ from storage.transfer.formats.branches import Branch, branches, forks
 from storage.transfer.formats.chatgpt.messages import MessageWriter, Node
 from storage.transfer.formats.conversations import Conversations, Models, facts_of
 from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ForeignSession, Losses
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
 from storage.transfer.formats.naming import OwnIds, label_of_events
 from storage.transfer.formats.unreadable import left_out
 from storage.transfer.formats.values import as_object, most
@@ -39,12 +39,14 @@ def _is_node(value: object) -> bool:
     return isinstance(value, dict) and not {"message", "parent", "children"}.isdisjoint(value)
 
 
-def reader(name: str, losses: Losses) -> Conversations:
+def reader(name: str, losses: ImportWarnings) -> Conversations:
     """A reader of one document."""
     return Conversations(losses, _sessions)
 
 
-def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
+def _sessions(
+    conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: ImportWarnings
+) -> list[ForeignSession]:
     nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{place}.mapping"), place, losses)
     models: Models = {}
     found: list[Branch[Node]] = []
@@ -70,7 +72,7 @@ def _label(conversation: dict[str, Any]) -> str | None:
 
 
 def _tree(
-    mapping: dict[str, Any], place: str, losses: Losses
+    mapping: dict[str, Any], place: str, losses: ImportWarnings
 ) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
     """The nodes by id, each one's children, and the roots; each node once, those in a circle not at all."""
     nodes = _nodes(mapping, place, losses)
@@ -87,7 +89,7 @@ def _tree(
     return nodes, children, roots
 
 
-def _nodes(mapping: dict[str, Any], place: str, losses: Losses) -> dict[str, Node]:
+def _nodes(mapping: dict[str, Any], place: str, losses: ImportWarnings) -> dict[str, Node]:
     """The nodes that are objects; of others only their places are kept, as far as children name them."""
     parents = {
         parent for node in mapping.values() if isinstance(node, dict) and isinstance(parent := node.get("parent"), str)

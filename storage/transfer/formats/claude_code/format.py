@@ -12,7 +12,7 @@ from storage import errors, text
 from storage.transfer.formats.claude_code.content import Answer, Entry, Results, Said, Titled
 from storage.transfer.formats.claude_code.records import entry
 from storage.transfer.formats.claude_code.thread import Thread
-from storage.transfer.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Reader, Step, legal_id
 from storage.transfer.formats.records import Record
 
 FORMAT = "claude-code"
@@ -40,7 +40,7 @@ def _is_own(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: Losses) -> Reader:
+def reader(name: str, losses: ImportWarnings) -> Reader:
     """A reader of one log."""
     return _Reader(losses)
 
@@ -51,7 +51,7 @@ class _Reader:
     Of a record a hash of its uuid is kept; of each prompt the state before it, for a branch that may begin there.
     """
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._threads: dict[str, Thread] = {}
         self._current: Thread | None = None
@@ -62,7 +62,7 @@ class _Reader:
 
     def add(self, record: Record) -> Sequence[Step]:
         """The steps of the next record. Raises BadInput, with its place, for one that breaks the format."""
-        found = Losses()
+        found = ImportWarnings()
         read = entry(record, found)
         if read.uuid is not None and hash(read.uuid) in self._of:
             self._losses.add("record", "given twice, left out the second time")

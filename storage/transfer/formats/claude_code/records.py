@@ -25,7 +25,7 @@ from storage.transfer.formats.claude_code.content import (
     Titled,
     Told,
 )
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.values import as_list, as_object, as_text, some_text
 
@@ -46,7 +46,7 @@ _INTERRUPTED = "[Request interrupted by user"
 _LARGEST = 2**53
 
 
-def entry(record: Record, losses: Losses) -> Entry:
+def entry(record: Record, losses: ImportWarnings) -> Entry:
     """What a record says. Raises BadInput, naming the place, for what breaks the format."""
     place = record.place
     fields = as_object(record.value, place)
@@ -75,7 +75,7 @@ def entry(record: Record, losses: Losses) -> Entry:
     )
 
 
-def _user(fields: dict[str, Any], place: str, losses: Losses) -> Content:
+def _user(fields: dict[str, Any], place: str, losses: ImportWarnings) -> Content:
     message = as_object(fields.get("message"), f"{place}: message")
     parts = _parts(message.get("content"), f"{place}: message.content")
     losses.fields("user record", fields, _USER)
@@ -109,7 +109,9 @@ def _command(content: str) -> str | None:
     return " ".join(found[1].strip() for found in (name, arguments) if found and found[1].strip())
 
 
-def _results(parts: Sequence[dict[str, Any]], copy: object, said: Said | None, place: str, losses: Losses) -> Results:
+def _results(
+    parts: Sequence[dict[str, Any]], copy: object, said: Said | None, place: str, losses: ImportWarnings
+) -> Results:
     more = copy if isinstance(copy, dict) and len(parts) == 1 else {}
     for part in parts:
         losses.fields("tool result", part, {"type", "tool_use_id", "content", "is_error"})
@@ -142,7 +144,7 @@ def _duration(copy: Mapping[str, Any]) -> float | None:
     return None
 
 
-def _assistant(fields: dict[str, Any], place: str, losses: Losses) -> Content:
+def _assistant(fields: dict[str, Any], place: str, losses: ImportWarnings) -> Content:
     message = as_object(fields.get("message"), f"{place}: message")
     parts = _parts(message.get("content"), f"{place}: message.content")
     losses.fields("assistant record", fields, _ASSISTANT)
@@ -161,7 +163,7 @@ def _assistant(fields: dict[str, Any], place: str, losses: Losses) -> Content:
     )
 
 
-def _answer_parts(parts: Sequence[dict[str, Any]], place: str, losses: Losses) -> list[Thought | Told | Called]:
+def _answer_parts(parts: Sequence[dict[str, Any]], place: str, losses: ImportWarnings) -> list[Thought | Told | Called]:
     """The parts in order, neighbours that are told joined."""
     found: list[Thought | Told | Called] = []
     told: list[dict[str, Any]] = []
@@ -196,7 +198,7 @@ def _tokens(usage: object) -> int | None:
     return sum(counts) if counts else None
 
 
-def _other(kind: str, fields: dict[str, Any], place: str, losses: Losses) -> Content:
+def _other(kind: str, fields: dict[str, Any], place: str, losses: ImportWarnings) -> Content:
     match kind, fields.get("attachment"):
         case "attachment", {"type": "queued_command", "prompt": str() | list() as prompt, "commandMode": "prompt"}:
             losses.fields("queued prompt", fields, _ENVELOPE | {"attachment"})
@@ -241,7 +243,7 @@ def _unless_text(parts: Sequence[dict[str, Any]], place: str) -> JsonText | None
     return None if all(part["type"] == "text" for part in parts) else text.to_json(parts, place)
 
 
-def _time(fields: Mapping[str, Any], losses: Losses) -> int | None:
+def _time(fields: Mapping[str, Any], losses: ImportWarnings) -> int | None:
     given = fields.get("timestamp")
     time = times.iso(given)
     if time is None and given is not None:

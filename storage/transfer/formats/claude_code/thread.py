@@ -21,7 +21,7 @@ from storage.transfer.formats.claude_code.content import (
     Told,
 )
 from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import Losses, Renamed, Step
+from storage.transfer.formats.foreign import ImportWarnings, Renamed, Step
 
 _ANSWERED = ("end_turn", "stop_sequence")
 _REFUSED = "refusal"
@@ -68,7 +68,7 @@ class Thread:
         "tip",
     )
 
-    def __init__(self, key: str, entry: Entry, losses: Losses) -> None:
+    def __init__(self, key: str, entry: Entry, losses: ImportWarnings) -> None:
         self.key = key
         self.session = entry.session
         self.agent = entry.agent

@@ -14,7 +14,7 @@ from storage.transfer.formats.codex.items import Message
 from storage.transfer.formats.codex.log import Rollout
 from storage.transfer.formats.dialogue import Dialogue, label_of
 from storage.transfer.formats.facts import instant
-from storage.transfer.formats.foreign import ForeignSession, Losses, Reader, Renamed, Step, legal_id
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Reader, Renamed, Step, legal_id
 from storage.transfer.formats.naming import id_by_first
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.values import as_list, as_object, as_text
@@ -65,13 +65,13 @@ def _is_header(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: Losses) -> Reader:
+def reader(name: str, losses: ImportWarnings) -> Reader:
     """A reader of one rollout."""
     return _Reader(losses)
 
 
 class _Reader:
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._told: list[Step] = []
         self._rollout: Rollout | None = None
@@ -244,7 +244,7 @@ def _is_meta(value: Mapping[str, Any]) -> bool:
 
 def _replacement(item: object, place: str) -> Message | None:
     payload = as_object(item, place)
-    found = codex_items.item(payload, place, Losses()) if payload.get("type") == "message" else None
+    found = codex_items.item(payload, place, ImportWarnings()) if payload.get("type") == "message" else None
     return found if isinstance(found, Message) else None
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from storage import errors, text
 from storage.events import JsonText
 from storage.transfer.formats.decoding import decode
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.values import as_text, measure
 
 _CALLS = {
@@ -87,7 +87,7 @@ class Other(NamedTuple):
 Item = Message | Reasoning | Call | Output | Other
 
 
-def item(payload: Mapping[str, Any], place: str, losses: Losses, *known: str) -> Item:
+def item(payload: Mapping[str, Any], place: str, losses: ImportWarnings, *known: str) -> Item:
     """What an item says; fields beyond `known` that are not taken over are counted. Raises BadInput with the place."""
     kind = as_text(payload.get("type"), f"{place}: type")
     found: Item

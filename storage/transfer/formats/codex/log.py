@@ -13,7 +13,7 @@ from storage import text
 from storage.events import AssistantMessage, JsonText, RunStatus, SurfaceHide, SystemMessage, UserMessage
 from storage.transfer.formats.codex.items import Call, Item, Message, Other, Output, Reasoning
 from storage.transfer.formats.dialogue import MAX_IDENTIFIER, Dialogue, label_of
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 
 _REMEMBERED = 512
 """Messages that a compaction can replace one by one, user messages to roll back to, durations to come."""
@@ -27,7 +27,7 @@ class _Marked(NamedTuple):
 class Rollout:
     """The events of one rollout. `label` is what it could be called; `counts` is false where no tokens are told."""
 
-    def __init__(self, dialogue: Dialogue, losses: Losses, *, agent: str | None = None) -> None:
+    def __init__(self, dialogue: Dialogue, losses: ImportWarnings, *, agent: str | None = None) -> None:
         self.dialogue = dialogue
         self.label: str | None = None
         self.counts = True

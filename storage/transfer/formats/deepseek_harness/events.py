@@ -25,7 +25,7 @@ from storage.events import (
 )
 from storage.transfer.formats import times
 from storage.transfer.formats.dialogue import MAX_IDENTIFIER
-from storage.transfer.formats.foreign import HOLE, Logged, Losses, Renamed, Step
+from storage.transfer.formats.foreign import HOLE, ImportWarnings, Logged, Renamed, Step
 from storage.transfer.formats.values import as_list, as_object, as_text, at
 
 _PACKED = {
@@ -45,7 +45,7 @@ _SURFACING = frozenset({"user/message", "assistant/message", "tool/result"})
 class Log:
     """Makes the events of the session `key` of its records, and keeps the turns and steps that they open."""
 
-    def __init__(self, key: str, losses: Losses) -> None:
+    def __init__(self, key: str, losses: ImportWarnings) -> None:
         self._key = key
         self._losses = losses
         self._left_out = losses.left_out

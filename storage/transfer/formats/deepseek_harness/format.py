@@ -9,7 +9,7 @@ from typing import Any
 
 from storage import errors, text
 from storage.transfer.formats.deepseek_harness.events import Log
-from storage.transfer.formats.foreign import ForeignSession, Losses, Reader, Step, legal_id
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Reader, Step, legal_id
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.values import as_object
 
@@ -22,7 +22,7 @@ def fits(values: Sequence[object]) -> bool:
     return isinstance(first, dict) and first.get("type") == "session" and "createdAt" in first and "format" not in first
 
 
-def reader(name: str, losses: Losses) -> Reader:
+def reader(name: str, losses: ImportWarnings) -> Reader:
     """Reads the log of a session, and of further ones where further headers follow.
 
     BadInput is raised for a missing or broken header, with all that follows up to the next one, and for a record that
@@ -32,7 +32,7 @@ def reader(name: str, losses: Losses) -> Reader:
 
 
 class _Reader:
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._keys: set[str] = set()
         self._log: Log | None = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from storage import errors, text
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.values import as_list, as_object
 
 _PREFIX = "attachment://"
@@ -13,7 +13,7 @@ _PREFIX = "attachment://"
 class Attachments:
     """The long texts of a sample, by their hashes."""
 
-    def __init__(self, texts: Mapping[str, object], losses: Losses) -> None:
+    def __init__(self, texts: Mapping[str, object], losses: ImportWarnings) -> None:
         self._texts = texts
         self._losses = losses
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from storage.transfer.formats import facts
 from storage.transfer.formats.dialogue import label_of
-from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.formats.inspect_ai.samples import Sample
 from storage.transfer.formats.naming import OwnIds
 from storage.transfer.formats.records import Record
@@ -30,7 +30,7 @@ def fits(values: Sequence[object]) -> bool:
     return False
 
 
-def reader(name: str, losses: Losses) -> "InspectReader":
+def reader(name: str, losses: ImportWarnings) -> "InspectReader":
     """A reader of one document."""
     return InspectReader(losses)
 
@@ -38,7 +38,7 @@ def reader(name: str, losses: Losses) -> "InspectReader":
 class InspectReader:
     """A session for the evaluation, not counted, and one for each sample."""
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._evaluation: str | None = None
         self._samples = 0

@@ -8,7 +8,7 @@ from storage import text
 from storage.events import Event, RunStatus
 from storage.transfer.formats import chat, facts, times
 from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.inspect_ai.content import Attachments, as_chat, message_key
 from storage.transfer.formats.unreadable import kept, left_out, objects
 from storage.transfer.formats.values import as_list, as_object, some_text
@@ -23,7 +23,7 @@ _COPIES = frozenset({"input", "tools", "call"})
 class Sample:
     """The sample of one record, in the session `key`. Raises BadInput, naming the place, without a list of messages."""
 
-    def __init__(self, key: str, fields: Mapping[str, Any], place: str, losses: Losses) -> None:
+    def __init__(self, key: str, fields: Mapping[str, Any], place: str, losses: ImportWarnings) -> None:
         self.key = key
         self._fields = fields
         self._place = place

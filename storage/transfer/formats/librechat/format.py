@@ -11,7 +11,7 @@ from storage.transfer.formats import facts
 from storage.transfer.formats.branches import Branch, branches, forks
 from storage.transfer.formats.conversations import Conversations, Models, facts_of
 from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ForeignSession, Losses
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
 from storage.transfer.formats.librechat.messages import Message, MessageWriter
 from storage.transfer.formats.naming import OwnIds, label_of_events
 from storage.transfer.formats.unreadable import objects
@@ -37,12 +37,14 @@ def _is_message(value: object) -> bool:
     return isinstance(value, dict) and "role" not in value and {"messageId", "isCreatedByUser"} <= value.keys()
 
 
-def reader(name: str, losses: Losses) -> Conversations:
+def reader(name: str, losses: ImportWarnings) -> Conversations:
     """A reader of one document."""
     return Conversations(losses, _sessions)
 
 
-def _sessions(conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: Losses) -> list[ForeignSession]:
+def _sessions(
+    conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: ImportWarnings
+) -> list[ForeignSession]:
     field = next((name for name in _LISTS if conversation.get(name) is not None), "messages")
     messages = _nested(as_list(conversation.get(field), f"{place}.{field}"), f"{place}.{field}", losses)
     children, roots = _tree(messages, losses)
@@ -75,7 +77,7 @@ def _prompt(options: object) -> str | None:
     return prompt if isinstance(prompt, str) and prompt else None
 
 
-def _nested(given: list[Any], place: str, losses: Losses) -> list[Message]:
+def _nested(given: list[Any], place: str, losses: ImportWarnings) -> list[Message]:
     """All messages, each after the one that holds it, which is its `holder`."""
     found: list[Message] = []
     waiting = [(*each, -1) for each in objects(given, place, losses)][::-1]
@@ -87,7 +89,7 @@ def _nested(given: list[Any], place: str, losses: Losses) -> list[Message]:
     return found
 
 
-def _tree(messages: list[Message], losses: Losses) -> tuple[list[list[Message]], list[Message]]:
+def _tree(messages: list[Message], losses: ImportWarnings) -> tuple[list[list[Message]], list[Message]]:
     """The replies to each message, and those to none; messages that reply to each other in a circle are left out."""
     by_id: dict[str, int] = {}
     for message in messages:

@@ -11,7 +11,7 @@ from storage.events import JsonText, RunStatus
 from storage.transfer.formats import times
 from storage.transfer.formats.conversations import Models
 from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.unreadable import kept
 from storage.transfer.formats.values import as_list, as_object, as_text
 
@@ -64,7 +64,7 @@ class _Answer:
 class MessageWriter:
     """Logs the messages of one path through a conversation."""
 
-    def __init__(self, dialogue: Dialogue, losses: Losses, models: Models) -> None:
+    def __init__(self, dialogue: Dialogue, losses: ImportWarnings, models: Models) -> None:
         self.dialogue = dialogue
         self._losses = losses
         self._models = models

@@ -7,7 +7,7 @@ from storage import errors, text
 from storage.events import JsonText, RunStatus
 from storage.transfer.formats import chat, facts, times
 from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.values import as_object, as_text
 
 _CALLING = frozenset(
@@ -41,7 +41,7 @@ class Stream:
     Kept are the ids of the actions that await their observation, and those of the step that is open.
     """
 
-    def __init__(self, dialogue: Dialogue, losses: Losses, metrics: object = None) -> None:
+    def __init__(self, dialogue: Dialogue, losses: ImportWarnings, metrics: object = None) -> None:
         self.label: str | None = None
         self._dialogue = dialogue
         self._losses = losses

@@ -11,7 +11,7 @@ from typing import Any
 from storage.events import RunStatus
 from storage.transfer.formats import facts
 from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ForeignSession, Losses, Renamed, Step, made_id
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Renamed, Step, made_id
 from storage.transfer.formats.openhands.events import Stream
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.unreadable import kept
@@ -25,7 +25,7 @@ def fits(values: Sequence[object]) -> bool:
     return most(values, _is_run) or most(values, _is_event)
 
 
-def reader(name: str, losses: Losses) -> "OpenHandsReader":
+def reader(name: str, losses: ImportWarnings) -> "OpenHandsReader":
     """A reader of one document."""
     return OpenHandsReader(losses)
 
@@ -33,7 +33,7 @@ def reader(name: str, losses: Losses) -> "OpenHandsReader":
 class OpenHandsReader:
     """A session for each run, and one for all events that are records."""
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._runs = 0
         self._dialogue: Dialogue | None = None

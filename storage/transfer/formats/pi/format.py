@@ -14,7 +14,7 @@ from storage.events import JsonText, SurfaceHide, UserMessage
 from storage.transfer.formats import times
 from storage.transfer.formats.dialogue import Dialogue, label_of
 from storage.transfer.formats.facts import instant
-from storage.transfer.formats.foreign import ForeignSession, Losses, Reader, Renamed, Step, legal_id, made_id
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Reader, Renamed, Step, legal_id, made_id
 from storage.transfer.formats.naming import id_by_first
 from storage.transfer.formats.pi import messages
 from storage.transfer.formats.pi.entries import Place, Places
@@ -47,13 +47,13 @@ def _is_message(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: Losses) -> Reader:
+def reader(name: str, losses: ImportWarnings) -> Reader:
     """A reader of one log, or of several, each after its header."""
     return _Reader(losses)
 
 
 class _Reader:
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: ImportWarnings) -> None:
         self._losses = losses
         self._seen: set[str] = set()
         self._told: list[Step] = []

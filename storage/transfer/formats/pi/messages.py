@@ -8,7 +8,7 @@ from storage.events import JsonText, RunStatus
 from storage.transfer.formats import times
 from storage.transfer.formats.dialogue import Dialogue, label_of
 from storage.transfer.formats.facts import instant
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.values import measure
 
 _ASSISTANT = ("role", "content", "timestamp")
@@ -51,7 +51,7 @@ Act = Callable[[Line], None]
 """Logs an entry that was read without a fault."""
 
 
-def user(message: dict[str, Any], place: str, written: int | None, losses: Losses) -> Act:
+def user(message: dict[str, Any], place: str, written: int | None, losses: ImportWarnings) -> Act:
     """A message of the user, which starts a turn."""
     content, blocks = _content(message.get("content"), f"{place}.content")
     losses.fields("user message", message, ("role", "content", "timestamp"))
@@ -81,7 +81,7 @@ def injected(message: dict[str, Any], place: str, time: int | None) -> Act:
     return act
 
 
-def assistant(message: dict[str, Any], place: str, written: int | None, losses: Losses) -> Act:
+def assistant(message: dict[str, Any], place: str, written: int | None, losses: ImportWarnings) -> Act:
     """A model call: a step that ends with the last result of its calls, or with its answer, which ends the turn too.
 
     It began at the message's own time and was complete when it was written.
@@ -118,7 +118,7 @@ def assistant(message: dict[str, Any], place: str, written: int | None, losses: 
     return act
 
 
-def result(message: dict[str, Any], place: str, written: int | None, losses: Losses) -> Act:
+def result(message: dict[str, Any], place: str, written: int | None, losses: ImportWarnings) -> Act:
     """A tool's result; what the tool tells of itself besides stands before it."""
     content, blocks = _content(message.get("content"), f"{place}.content")
     known = ("role", "content", "toolCallId", "toolName", "isError", "details", "timestamp")
@@ -147,7 +147,7 @@ class _Parts(NamedTuple):
     blocks: JsonText | None
 
 
-def _parts(content: object, place: str, losses: Losses) -> _Parts:
+def _parts(content: object, place: str, losses: ImportWarnings) -> _Parts:
     texts, thoughts, calls, others = [], [], [], []
     for part in _listed(content, place):
         match part:
@@ -189,7 +189,7 @@ def _listed(content: object, place: str) -> list[Any]:
     raise errors.BadInput(f"{place}: must be a string, a list of parts or null")
 
 
-def _begun(message: dict[str, Any], written: int | None, losses: Losses) -> int | None:
+def _begun(message: dict[str, Any], written: int | None, losses: ImportWarnings) -> int | None:
     return instant(message.get("timestamp"), times.milliseconds, losses) or written
 
 

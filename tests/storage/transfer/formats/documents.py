@@ -8,7 +8,7 @@ from typing import Any
 
 from storage import errors, events
 from storage.events import Event
-from storage.transfer.formats.foreign import Logged, Losses, Renamed, Step
+from storage.transfer.formats.foreign import ImportWarnings, Logged, Renamed, Step
 from storage.transfer.formats.records import Record, records
 from storage.transfer.formats.registry import ForeignSession
 from storage.views.surface import Surface
@@ -23,9 +23,9 @@ def lines(*values: object) -> bytes:
     return b"\n".join(encoded(value) for value in values)
 
 
-def read_steps(module: ModuleType, content: bytes) -> tuple[list[Step], Losses]:
+def read_steps(module: ModuleType, content: bytes) -> tuple[list[Step], ImportWarnings]:
     """All steps, and what was lost; a broken record is counted, as an import does."""
-    losses = Losses(lenient=True)
+    losses = ImportWarnings(lenient=True)
     reader = module.reader("log", losses)
     steps: list[Step] = []
     for record in records("log", io.BytesIO(content)):

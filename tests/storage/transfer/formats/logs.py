@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from storage.events import Event, SurfaceOp, SurfaceOpKind
-from storage.transfer.formats.foreign import Logged, Losses, Step
+from storage.transfer.formats.foreign import ImportWarnings, Logged, Step
 from storage.transfer.formats.records import Broken, Record, records
 from storage.transfer.formats.registry import ForeignSession, Reading, feed, head_of, read
 from storage.views.surface import Surface
@@ -46,7 +46,7 @@ def records_of(name: str, content: str | bytes) -> list[Record | Broken]:
 
 def steps_of(
     found: Sequence[Record | Broken], format: str | None = None, *, lenient: bool = False
-) -> tuple[list[Step], Losses]:
+) -> tuple[list[Step], ImportWarnings]:
     """All steps that records give, and what was lost."""
     head, all_records = head_of(iter(found))
     source = feed("log", head, format, lenient=lenient)

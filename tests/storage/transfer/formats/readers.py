@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from storage import errors, events
 from storage.events import Event
-from storage.transfer.formats.foreign import Logged, Losses, Renamed, Step
+from storage.transfer.formats.foreign import ImportWarnings, Logged, Renamed, Step
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.registry import _BY_NAME, ForeignSession, Reading
 from tests.storage.views.surface_logs import numbered
@@ -27,7 +27,7 @@ def visible_by_id(reading: Reading) -> dict[str | None, list[Event]]:
 
 def steps_of(format: str, values: Sequence[object]) -> list[Step]:
     """What a reader hands over of records with these values."""
-    reader = _BY_NAME[format].reader("x", Losses())
+    reader = _BY_NAME[format].reader("x", ImportWarnings())
     steps: list[Step] = []
     for index, value in enumerate(values):
         steps += reader.add(Record(f"x [{index}]", value))
@@ -36,7 +36,7 @@ def steps_of(format: str, values: Sequence[object]) -> list[Step]:
 
 def check_broken(format: str, good: object, broken: object) -> None:
     """Fails unless a broken record is read, or refused as if it had never been there."""
-    reader = _BY_NAME[format].reader("x", Losses())
+    reader = _BY_NAME[format].reader("x", ImportWarnings())
     try:
         steps = reader.add(Record("x [0]", broken))
     except errors.BadInput as error:

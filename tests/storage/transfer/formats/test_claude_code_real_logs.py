@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from storage import errors
 from storage.events import ADAPTER, AssistantMessage, Event, StepEnd, SurfaceOpKind, ToolResult, UserMessage, dump
 from storage.transfer.formats.claude_code.format import fits, reader
-from storage.transfer.formats.foreign import ForeignSession, Logged, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
 from storage.transfer.formats.records import Broken, Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import DATA, records_of, steps_of, visible_logs
@@ -166,7 +166,7 @@ def broken_logs(draw: st.DrawFn) -> list[Any]:
 @settings(max_examples=150, deadline=None)
 @given(broken_logs())
 def test_whatever_a_record_holds_it_is_read_or_refused(values: list[Any]) -> None:
-    source = reader("log", Losses())
+    source = reader("log", ImportWarnings())
     steps: list[Step] = []
     for number, value in enumerate(values):
         try:

@@ -6,11 +6,11 @@ import pytest
 
 from storage.session import MAX_SLOT_BYTES
 from storage.transfer.formats import facts
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 
 
 def test_metadata_keeps_order_and_leaves_out_what_says_nothing() -> None:
-    losses = Losses()
+    losses = ImportWarnings()
     given: dict[str, object] = {"b": 1, "none": None, "empty": {}, "zero": 0, "false": False, "a": ["\ud800"]}
     assert facts.metadata(given, "log", losses) == '{"b":1,"zero":0,"false":false,"a":["\ufffd"]}'
     assert losses.warnings() == []
@@ -19,13 +19,13 @@ def test_metadata_keeps_order_and_leaves_out_what_says_nothing() -> None:
 
 @pytest.mark.parametrize("value", [2**70, float("nan"), [float("inf")]])
 def test_a_field_that_cannot_be_stored_is_counted(value: object) -> None:
-    losses = Losses()
+    losses = ImportWarnings()
     assert facts.metadata({"a": 1, "b": value}, "log", losses) == '{"a":1}'
     assert losses.warnings() == ["1 session lost metadata that cannot be stored: b"]
 
 
 def test_fields_beyond_what_a_session_takes_are_counted() -> None:
-    losses = Losses()
+    losses = ImportWarnings()
     kept = facts.metadata({"a": "é" * 300_000, "b": "é" * 300_000, "c": 1}, "log", losses)
     assert json.loads(kept or "").keys() == {"a", "c"}
     assert losses.warnings() == ["1 session lost metadata beyond 1 MiB: b"]
@@ -33,9 +33,9 @@ def test_fields_beyond_what_a_session_takes_are_counted() -> None:
 
 def test_metadata_can_take_all_that_a_session_takes() -> None:
     fits = "x" * (MAX_SLOT_BYTES - len('{"a":""}'))
-    kept = facts.metadata({"a": fits}, "log", Losses())
+    kept = facts.metadata({"a": fits}, "log", ImportWarnings())
     assert len(kept or "") == MAX_SLOT_BYTES
-    assert facts.metadata({"a": fits + "x"}, "log", Losses()) is None
+    assert facts.metadata({"a": fits + "x"}, "log", ImportWarnings()) is None
 
 
 @pytest.mark.parametrize("value", [None, True, "1", -1, float("nan"), float("inf"), 10**400, []])

@@ -20,7 +20,7 @@ from storage.events import (
     UserMessage,
 )
 from storage.transfer.formats import inspect_ai, records
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.registry import ForeignSession, read
 from storage.views.runs import runs
 from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, logs, read_steps, surface
@@ -375,7 +375,7 @@ def test_an_id_that_two_samples_have_is_that_of_the_first() -> None:
 
 
 def test_what_stands_behind_the_samples_is_counted() -> None:
-    losses = Losses()
+    losses = ImportWarnings()
     reader = inspect_ai.reader("log", losses)
     assert len(reader.add(records.Record("log", HEAD))) == 1
     assert list(reader.add(records.Record("log", {"reductions": [1]}, part="more"))) == []

@@ -21,7 +21,7 @@ from storage.events import (
     UserMessage,
 )
 from storage.transfer.formats import pi
-from storage.transfer.formats.foreign import ForeignSession, Logged, Losses, Renamed, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Renamed, Step
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.registry import feed, head_of
 from storage.views.runs import runs
@@ -40,11 +40,11 @@ def values_of(name: str) -> list[Any]:
     return [record.value for record in records_of(*document(name)) if isinstance(record, Record)]
 
 
-def real() -> tuple[list[Step], Losses]:
+def real() -> tuple[list[Step], ImportWarnings]:
     return steps_of(records_of(*document(LOG)), "pi")
 
 
-def read(*values: Any) -> tuple[list[Step], Losses]:
+def read(*values: Any) -> tuple[list[Step], ImportWarnings]:
     return steps_of([Record(f"log line {index + 1}", value) for index, value in enumerate(values)], "pi")
 
 

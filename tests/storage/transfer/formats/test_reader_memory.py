@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.transfer.formats.foreign import Losses
+from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.records import Record
 from storage.transfer.formats.registry import _BY_NAME
 from tests.storage.transfer.formats import claude_logs
@@ -55,7 +55,7 @@ def of_claude_code() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(("format", "values"), [("pi", of_pi), ("claude-code", of_claude_code)])
 def test_a_reader_keeps_little_of_each_record(format: str, values: Any) -> None:
-    reader = _BY_NAME[format].reader("log", Losses())
+    reader = _BY_NAME[format].reader("log", ImportWarnings())
     tracemalloc.start()
     for number, value in enumerate(values(), 1):
         reader.add(Record(f"log line {number}", value))

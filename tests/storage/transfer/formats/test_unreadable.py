@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import AssistantMessage, CustomEvent, Event, UserMessage
-from storage.transfer.formats.foreign import ForeignSession, Losses, Step
+from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.formats.records import records
 from storage.transfer.formats.registry import feed, head_of, read
 from tests.storage.transfer.formats.documents import check_log
@@ -20,7 +20,7 @@ from tests.storage.transfer.formats.mutations import SEEDS, check, odd
 from tests.storage.transfer.formats.readers import visible
 
 
-def lenient(value: object, format: str | None = None) -> tuple[list[Step], Losses]:
+def lenient(value: object, format: str | None = None) -> tuple[list[Step], ImportWarnings]:
     head, found = head_of(records("x", io.BytesIO(json.dumps(value).encode())))
     source = feed("x", head, format, lenient=True)
     steps = [step for record in found for step in source.add(record)]

@@ -12,7 +12,7 @@ from schema.session import SessionPayload
 
 
 @strawberry.type
-class UpkeepMutation:
+class MaintenanceMutation:
     @strawberry.mutation(
         description="Keeps the newest `keepRecent` records visible, tool groups whole; 0 hides all, more than there "
         "are changes nothing, negative is refused."
@@ -21,7 +21,7 @@ class UpkeepMutation:
         self, info: Info, session_id: strawberry.ID, keep_recent: int, expected_head: int | None = UNSET
     ) -> SessionPayload:
         context = info.context
-        kept = await context.store.upkeep.trim(context.space, session_id, keep_recent, given(expected_head))
+        kept = await context.store.maintenance.trim(context.space, session_id, keep_recent, given(expected_head))
         return SessionPayload.from_domain(kept.session)
 
     @strawberry.mutation(description="Hides the last text or card of the conversation.")
@@ -29,7 +29,7 @@ class UpkeepMutation:
         self, info: Info, session_id: strawberry.ID, expected_head: int | None = UNSET
     ) -> SessionPayload:
         context = info.context
-        kept = await context.store.upkeep.remove_last(context.space, session_id, given(expected_head))
+        kept = await context.store.maintenance.remove_last(context.space, session_id, given(expected_head))
         return SessionPayload.from_domain(kept.session)
 
     @strawberry.mutation(description="Hides all that was appended so far.")
@@ -37,7 +37,7 @@ class UpkeepMutation:
         self, info: Info, session_id: strawberry.ID, expected_head: int | None = UNSET
     ) -> SessionPayload:
         context = info.context
-        kept = await context.store.upkeep.clear(context.space, session_id, given(expected_head))
+        kept = await context.store.maintenance.clear(context.space, session_id, given(expected_head))
         return SessionPayload.from_domain(kept.session)
 
     @strawberry.mutation(
@@ -48,7 +48,7 @@ class UpkeepMutation:
         self, info: Info, session_id: strawberry.ID, expected_head: int | None = UNSET
     ) -> AppendEventsPayload:
         context = info.context
-        kept = await context.store.upkeep.repair(context.space, session_id, given(expected_head))
+        kept = await context.store.maintenance.repair(context.space, session_id, given(expected_head))
         if kept.appended is None:
             return AppendEventsPayload.unchanged(kept.session)
         return AppendEventsPayload.from_domain(kept.appended)
