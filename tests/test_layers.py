@@ -1,17 +1,14 @@
-"""The directions of imports, and that README tells of every setting and command."""
+"""The directions of imports."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from server.cli import build
-from server.settings import Settings
 from tests import paths
 
 ROOT = paths.ROOT
 PACKAGES = ("storage", "schema", "server")
-README = paths.README.read_text()
 
 
 def imported(path: Path) -> set[str]:
@@ -65,20 +62,3 @@ def test_only_the_composition_root_names_a_store() -> None:
             stores = {name for name in imported(path) if name.startswith(("storage.sqlite", "storage.mongo"))}
             inside = path.is_relative_to(ROOT / "storage/sqlite") or path.is_relative_to(ROOT / "storage/mongo")
             assert not stores or inside or path == ROOT / "server/stores.py", path
-
-
-def test_readme_tells_of_every_setting() -> None:
-    for name in Settings.model_fields:
-        assert f"`SAPWOOD_{name.upper()}`" in README
-
-
-def test_readme_tells_of_every_command() -> None:
-    commands = [
-        command.name or command.callback.__name__ for command in build().registered_commands if command.callback
-    ]
-    for group in build().registered_groups:
-        assert group.typer_instance is not None
-        commands.append(f"{group.name} {group.typer_instance.registered_commands[0].name}")
-    assert commands
-    for command in commands:
-        assert f"`sapwood {command}" in README
