@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from storage import errors, text, topology
-from storage.database import Commit, Transaction
+from storage.database import Transaction
 from storage.events import AssistantMessage, Instant, JsonText
 from storage.log import append, reading
 from storage.log.admission import Admission
+from storage.log.commit import Commit
 from storage.log.state import LogState
 from storage.session import Segment, SessionConfig, SessionMeta, Slot, Slots, present
 from storage.session_storage import check_document, check_label

@@ -1,13 +1,13 @@
 """The limits of the domain, as clients can ask for them. Each is enforced where its constant stands."""
 
-from storage import database, session, session_storage, topology
+from storage import session, session_storage, topology
 from storage.cards import payload
-from storage.log import admission, reading
+from storage.log import admission, commit, reading
 from storage.readers import conversation
 
 ALL: dict[str, int] = {
-    "eventsPerAppend": database.MAX_EVENTS,
-    "bytesPerAppend": database.MAX_COMMIT_BYTES,
+    "eventsPerAppend": commit.MAX_EVENTS,
+    "bytesPerAppend": commit.MAX_COMMIT_BYTES,
     "appendsPerBatch": session_storage.MAX_BATCH,
     "openTurnsAndSteps": admission.MAX_OPEN,
     "slotBytes": session.MAX_SLOT_BYTES,

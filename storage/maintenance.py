@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from storage import errors, text
-from storage.database import MAX_EVENTS, Queries, Transaction
+from storage.database import Queries, Transaction
 from storage.events import (
     Event,
     JsonText,
@@ -20,6 +20,7 @@ from storage.events import (
 from storage.log import append, reading
 from storage.log.admission import turn_starts
 from storage.log.append import Appended
+from storage.log.commit import MAX_EVENTS
 from storage.readers import conversation
 from storage.readers.surfaces import Surfaces
 from storage.scope import Scope

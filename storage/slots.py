@@ -6,10 +6,11 @@ from enum import StrEnum
 from typing import Any
 
 from storage import errors
-from storage.database import Commit, Transaction
+from storage.database import Transaction
 from storage.events import InsightDelivered
 from storage.log import append
 from storage.log.admission import Admission, visible_turns
+from storage.log.commit import Commit
 from storage.session import MAX_SLOT_BYTES, SessionMeta, Slot, SlotName, Slots, present
 
 

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from server.telemetry.metrics import Metrics
 from storage import errors
-from storage.database import Commit, Database, Notification, Queries, Transaction
+from storage.database import Database, Notification, Queries, Transaction
+from storage.log.commit import Commit
 
 T = TypeVar("T")
 

@@ -15,7 +15,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from storage.database import Commit, Notification
+from storage.database import Notification
+from storage.log.commit import Commit
 
 M = TypeVar("M", Counter, Histogram)
 

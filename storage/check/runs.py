@@ -6,9 +6,9 @@ from functools import partial
 
 from storage.check.logs import BEYOND
 from storage.check.problem import Problem
-from storage.database import MAX_EVENTS, Database, Queries, Transaction
+from storage.database import Database, Queries, Transaction
 from storage.log import reading
-from storage.log.commit import read_commit
+from storage.log.commit import MAX_EVENTS, read_commit
 from storage.log.reading import MAX_PAGE_BYTES
 from storage.log.run_rows import inherited_rows
 from storage.session import SessionMeta

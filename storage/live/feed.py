@@ -11,11 +11,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from storage import errors
-from storage.database import LOST, Commit, Database, Notification, Queries
+from storage.database import LOST, Database, Notification, Queries
 from storage.events import Event
 from storage.live.hub import Hub, Subscription
 from storage.log import reading
 from storage.log.buffer import CommitBuffer
+from storage.log.commit import Commit
 from storage.session import Segment, SessionMeta
 
 T = TypeVar("T")

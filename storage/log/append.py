@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from storage import errors, events
-from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, Queries, Transaction
+from storage.database import Queries, Transaction
 from storage.events import APPEND, Event, Surfacing
 from storage.log import run_rows
 from storage.log.admission import Admission, check_steps, place_of, step_mark, turn_mark, visible_turns
-from storage.log.commit import read_commit, recorded
+from storage.log.commit import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, read_commit, recorded
 from storage.log.marks import marked_cards
 from storage.readers.surfaces import Surfaces
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus

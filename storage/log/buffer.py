@@ -4,9 +4,8 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.database import Commit
 from storage.events import Event
-from storage.log.commit import read_commit
+from storage.log.commit import Commit, read_commit
 
 MAX_BYTES = 4 * 1024 * 1024
 EVENT_BYTES = 2 * 1024

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import orjson
 
 from storage import errors
-from storage.database import MAX_EVENTS, Commit, Queries
+from storage.database import Queries
 from storage.events import Event
-from storage.log.commit import read_commit
+from storage.log.commit import MAX_EVENTS, Commit, read_commit
 from storage.log.state import Fold, LogState
 from storage.session import Segment, SessionMeta
 

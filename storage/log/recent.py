@@ -5,10 +5,9 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from storage.database import Commit
 from storage.events import Event
 from storage.log.buffer import EVENT_BYTES
-from storage.log.commit import recorded
+from storage.log.commit import Commit, recorded
 
 KEPT_BYTES = 8 * 1024 * 1024
 """Bytes that the kept events of all logs take in memory: their text as stored, and what each takes beside it."""

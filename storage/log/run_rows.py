@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
-from storage.database import Commit, Queries, Transaction
+from storage.database import Queries, Transaction
 from storage.events import WIRE_TYPES, Event, RunStatus, TurnStart, stored
 from storage.log import reading
 from storage.log.admission import turn_starts
-from storage.log.commit import read_commit
+from storage.log.commit import Commit, read_commit
 from storage.session import SessionMeta
 from storage.views.run_rows import BEGUN_TYPES, RunRow, apply, begun, touched
 

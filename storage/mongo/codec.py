@@ -14,8 +14,8 @@ from bson.datetime_ms import DatetimeMS
 from storage import text
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
-from storage.database import Commit
 from storage.events import Instant, Model
+from storage.log.commit import Commit
 from storage.session import SessionMeta, Slots
 from storage.topology import NodeDocument
 from storage.views.run_rows import RunRow

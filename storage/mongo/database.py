@@ -13,7 +13,8 @@ from pymongo.errors import PyMongoError, ServerSelectionTimeoutError
 from pymongo.read_concern import ReadConcern
 
 from storage import errors
-from storage.database import Commit, Notification, Queries, Transaction
+from storage.database import Notification, Queries, Transaction
+from storage.log.commit import Commit
 from storage.mongo import changes, codec, failure
 from storage.mongo.codec import Document
 from storage.mongo.queries import MongoQueries

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 
-from storage.database import MAX_EVENTS, Commit
+from storage.log.commit import MAX_EVENTS, Commit
 from storage.mongo import codec
 from storage.mongo.codec import Document
 from storage.session import Slots

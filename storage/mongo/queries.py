@@ -9,8 +9,9 @@ from pymongo import ASCENDING, DESCENDING
 
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
-from storage.database import Commit, Head, Holders
+from storage.database import Head, Holders
 from storage.events import Instant
+from storage.log.commit import Commit
 from storage.mongo import codec, pages
 from storage.mongo.codec import Document, date, key
 from storage.run_filter import RunFilter

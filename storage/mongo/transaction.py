@@ -9,8 +9,10 @@ from pymongo import ReplaceOne, ReturnDocument, UpdateOne
 from storage import errors
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
-from storage.database import PLACE, Commit, Notification
+from storage.database import Notification
+from storage.database.log import PLACE
 from storage.events import Instant
+from storage.log.commit import Commit
 from storage.mongo import codec
 from storage.mongo.codec import Document, date, key
 from storage.mongo.queries import AT_ONCE, MongoQueries, chunks

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from storage.database import Commit, Queries
+from storage.database import Queries
 from storage.events import WIRE_TYPES, Event
 from storage.log import reading, recent
+from storage.log.commit import Commit
 from storage.log.recent import Part, Recent
 from storage.scope import Scope
 from storage.session import Segment, SessionMeta

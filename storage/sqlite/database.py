@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from storage import errors
-from storage.database import LOST, Commit, Notification, Queries, Transaction
+from storage.database import LOST, Notification, Queries, Transaction
+from storage.log.commit import Commit
 from storage.sqlite import schema
 from storage.sqlite.changes import MAX_CHANGES, Follower
 from storage.sqlite.connection import connect, drive, translated

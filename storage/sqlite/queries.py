@@ -9,8 +9,9 @@ import orjson
 from storage import text
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
-from storage.database import Commit, Head, Holders
+from storage.database import Head, Holders
 from storage.events import WIRE_TYPES, Instant
+from storage.log.commit import Commit
 from storage.run_filter import RunFilter
 from storage.session import SessionFilter, SessionMeta, SessionOrder, Slots
 from storage.sqlite import run_page

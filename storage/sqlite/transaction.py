@@ -9,8 +9,10 @@ import orjson
 from storage import errors
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
-from storage.database import PLACE, Commit, Notification
+from storage.database import Notification
+from storage.database.log import PLACE
 from storage.events import Instant, Model
+from storage.log.commit import Commit
 from storage.session import SessionMeta, Slot, Slots
 from storage.sqlite.queries import SqliteQueries, mask, parts, placeholders
 from storage.topology import NodeDocument

@@ -16,7 +16,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from storage import errors
-from storage.database import Commit, Notification, Transaction
+from storage.database import Notification, Transaction
+from storage.log.commit import Commit
 from storage.session import SessionMeta
 from storage.sqlite.connection import connect, drive, translated
 from storage.sqlite.transaction import SqliteTransaction

@@ -6,7 +6,6 @@ import orjson
 import pytest
 
 from storage import errors, events
-from storage.database import MAX_COMMIT_BYTES
 from storage.events import (
     AssistantMessage,
     CardEvent,
@@ -27,7 +26,7 @@ from storage.events import (
 from storage.lifecycle import NewSession
 from storage.log import append as log
 from storage.log.append import Appended
-from storage.log.commit import recorded
+from storage.log.commit import MAX_COMMIT_BYTES, recorded
 from storage.log.state import LARGEST_FLOAT
 from storage.session import SessionStatus
 from storage.session_storage import Append

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from storage.database import MAX_EVENTS
 from storage.events import (
     Event,
     RunStatus,
@@ -16,6 +15,7 @@ from storage.events import (
     TurnEnd,
     TurnStart,
 )
+from storage.log.commit import MAX_EVENTS
 from storage.maintenance import INTERRUPTED, Kept
 from storage.store import Store
 from storage.views.run_tools import Unanswered

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from storage import errors, events, text
-from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS
 from storage.events import APPEND, CustomEvent, Event, InsightDelivered, RunFeedback, SurfaceHide, Surfacing
+from storage.log.commit import MAX_COMMIT_BYTES, MAX_EVENTS
 from storage.session import SessionMeta
 from storage.transfer.formats.foreign import ImportWarnings, Logged
 from storage.transfer.importing import fitting

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from storage import errors
-from storage.database import Commit, Transaction
+from storage.database import Transaction
 from storage.events import CardEvent, StepStart, TurnStart, UserMessage
 from storage.lifecycle import Fork, NewSession
+from storage.log.commit import Commit
 from storage.log.state import Totals
 from storage.sqlite.database import FILE, open_file
 from storage.store import Store

@@ -2,12 +2,11 @@
 
 import itertools
 
-from storage.database import Commit
 from storage.events import Event, UserMessage
 from storage.log.admission import Admission
 from storage.log.append import build_commit
 from storage.log.buffer import EVENT_BYTES
-from storage.log.commit import read_commit
+from storage.log.commit import Commit, read_commit
 from storage.log.recent import Recent
 from storage.log.state import LogState
 from storage.session import Segment, SessionMeta

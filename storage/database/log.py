@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeVar
 
 from storage.access_key import AccessKey
 from storage.cards.definition import FormDefinition
-from storage.events import Instant, Model
-from storage.log.state import LogState, OpenTurn, Totals
+from storage.events import Instant
+from storage.log.commit import Commit
 from storage.run_filter import RunFilter
-from storage.session import SessionFilter, SessionMeta, SessionOrder, Slot, Slots
+from storage.session import SessionFilter, SessionMeta, SessionOrder, Slots
 from storage.topology import NodeDocument
 from storage.views.run_rows import RunRow
 
@@ -21,46 +21,6 @@ T = TypeVar("T")
 
 PLACE = ("ancestors", "moved_at_head", "moved_from")
 """What a move changes of all nodes of a subtree."""
-MAX_EVENTS = 1_000
-"""Events in one commit."""
-MAX_COMMIT_BYTES = 8 * 1024 * 1024
-"""Bytes of a commit's events as stored."""
-
-
-class Commit(Model):
-    """The events of one append, stored whole or not at all, and the state of the session's log after them.
-
-    `turns` and `steps` are the marks of what it starts, `turn_seqs` and `step_seqs` where each starts; `cards` those
-    of its cards with an id, `card_seqs` where each is. `at` is the writing server's clock in ms. `size` is the bytes
-    of its events as JSON. `insight` is the slot that an insight/delivered event took, as it was.
-    """
-
-    id: str
-    space: str
-    session: str
-    log: str
-    first: int
-    last: int
-    at: Instant
-    types: tuple[str, ...]
-    turns: tuple[str, ...] = ()
-    turn_seqs: tuple[int, ...] = ()
-    steps: tuple[str, ...] = ()
-    step_seqs: tuple[int, ...] = ()
-    cards: tuple[str, ...] = ()
-    card_seqs: tuple[int, ...] = ()
-    open: tuple[OpenTurn, ...] = ()
-    totals: Totals = Totals()
-    key: str | None = None
-    digest: str | None = None
-    size: int
-    insight: Slot | None = None
-    events: list[dict[str, Any]]
-
-    @property
-    def state(self) -> LogState:
-        """The state of the log after this commit."""
-        return LogState(head=self.last + 1, open=self.open, totals=self.totals)
 
 
 @dataclass(frozen=True, slots=True)
