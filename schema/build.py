@@ -16,7 +16,7 @@ from strawberry.types.execution import ExecutionContext, ExecutionResult, PreExe
 from strawberry.types.graphql import OperationType
 
 from schema import conversation, errors, event
-from schema.append import AppendMutation, append_directly
+from schema.append import UNCONVERTED, AppendMutation
 from schema.digest import DigestQuery
 from schema.engine import cost, limits, policy
 from schema.engine.documents import Documents, Known
@@ -147,7 +147,8 @@ def build_schema(max_cost: int = cost.LARGEST, introspection: bool = True) -> Sc
     )
     _check_one_of_by_place(schema)
     core = _core(schema)
-    core.mutation_type.fields["appendEvents"].resolve = append_directly
+    for name, resolver in UNCONVERTED.items():
+        core.mutation_type.fields[name].resolve = resolver
     schema.documents = Documents(core, introspection)
     schema.max_cost = max_cost
     schema.introspection = introspection

@@ -1,4 +1,4 @@
-"""Events as writers give them: exactly one kind a time, turned straight into the domain's drafts."""
+"""Event inputs: one kind per input, converted straight into the domain's drafts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from storage.events import ChunkKind, RunStatus, SurfaceOpKind
 
 @strawberry.input
 class SurfaceOpInput:
+    """How a message changes the surface."""
+
     op: SurfaceOpKind = SurfaceOpKind.APPEND
     start: int | None = UNSET
     end: int | None = UNSET
@@ -23,6 +25,8 @@ class SurfaceOpInput:
 
 @strawberry.input
 class TurnStartInput:
+    """Fields of a turn/start event."""
+
     turn_id: strawberry.ID
     query: str | None = UNSET
     agent_flow: str | None = UNSET
@@ -31,6 +35,8 @@ class TurnStartInput:
 
 @strawberry.input
 class TurnEndInput:
+    """Fields of a turn/end event."""
+
     turn_id: strawberry.ID
     status: RunStatus = RunStatus.SUCCESS
     error: str | None = UNSET
@@ -40,6 +46,8 @@ class TurnEndInput:
 
 @strawberry.input
 class StepStartInput:
+    """Fields of a step/start event."""
+
     step_id: strawberry.ID
     turn_id: strawberry.ID | None = UNSET
     agent_name: str | None = UNSET
@@ -49,6 +57,8 @@ class StepStartInput:
 
 @strawberry.input
 class StepEndInput:
+    """Fields of a step/end event."""
+
     step_id: strawberry.ID
     turn_id: strawberry.ID | None = UNSET
     model_output: JSON | None = UNSET
@@ -61,6 +71,8 @@ class StepEndInput:
 
 @strawberry.input
 class UserMessageInput:
+    """Fields of a user/message event."""
+
     content: str
     blocks: JSON | None = UNSET
     surface_op: SurfaceOpInput | None = UNSET
@@ -72,6 +84,8 @@ class UserMessageInput:
 
 @strawberry.input
 class AssistantMessageInput:
+    """Fields of an assistant/message event."""
+
     content: str
     reasoning: str | None = UNSET
     blocks: JSON | None = UNSET
@@ -85,6 +99,8 @@ class AssistantMessageInput:
 
 @strawberry.input
 class SystemMessageInput:
+    """Fields of a system/message event."""
+
     content: str
     surface_op: SurfaceOpInput | None = UNSET
     source_event_seqs: list[int] | None = UNSET
@@ -95,6 +111,8 @@ class SystemMessageInput:
 
 @strawberry.input
 class AssistantChunkInput:
+    """Fields of an assistant/chunk event."""
+
     delta: str
     kind: ChunkKind = ChunkKind.TEXT
     turn_id: strawberry.ID | None = UNSET
@@ -104,6 +122,8 @@ class AssistantChunkInput:
 
 @strawberry.input
 class ToolCallInput:
+    """Fields of a tool/call event."""
+
     call_id: strawberry.ID
     name: str
     args: JSON
@@ -114,6 +134,8 @@ class ToolCallInput:
 
 @strawberry.input
 class RetrievalInput:
+    """What a retrieval tool found."""
+
     layer: str | None = UNSET
     l0_match_count: int | None = UNSET
     l1_match_count: int | None = UNSET
@@ -122,6 +144,8 @@ class RetrievalInput:
 
 @strawberry.input
 class ToolResultInput:
+    """Fields of a tool/result event."""
+
     call_id: strawberry.ID
     result: JSON | None = UNSET
     error: str | None = UNSET
@@ -139,6 +163,8 @@ class ToolResultInput:
 
 @strawberry.input
 class CardInput:
+    """Fields of a card event."""
+
     card_type: str
     payload: str | None = strawberry.field(default=UNSET, description="YAML. Give this or `card`.")
     card: JSON | None = UNSET
@@ -149,6 +175,8 @@ class CardInput:
 
 @strawberry.input
 class SurfaceHideInput:
+    """Fields of a surface/hide event."""
+
     from_seq: int
     to_seq: int
     reason: str | None = UNSET
@@ -157,6 +185,8 @@ class SurfaceHideInput:
 
 @strawberry.input
 class CustomEventInput:
+    """Fields of a custom event."""
+
     name: str
     data: JSON
     turn_id: strawberry.ID | None = UNSET
@@ -166,6 +196,8 @@ class CustomEventInput:
 
 @strawberry.input(one_of=True)
 class EventInput:
+    """One event to append: exactly one of its fields."""
+
     turn_start: TurnStartInput | None = UNSET
     turn_end: TurnEndInput | None = UNSET
     step_start: StepStartInput | None = UNSET
@@ -198,31 +230,27 @@ DRAFTS: Mapping[str, type[events.Event]] = {
 }
 
 
-def draft(value: Mapping[str, Any], place: str) -> events.Event | errors.BadInput:
-    """The draft of an `EventInput`, or why it can't be one, naming its place: `events[3].toolCall.callId`.
-
-    The refusal is not raised here, so that one bad append does not cost the others of a batch.
-    """
+def draft(value: Mapping[str, Any], path: str) -> events.Event:
+    """The draft that an `EventInput` describes. Raises BadInput naming the bad field: `events[3].toolCall.callId`."""
     ((kind, fields),) = value.items()
-    # A field that is null counts as left out: no event's field tells the two apart.
-    held = {name: item for name, item in fields.items() if item is not None}
-    place = f"{place}.{kind}"
+    # A null field counts as left out: no event distinguishes the two.
+    given = {name: item for name, item in fields.items() if item is not None}
+    path = f"{path}.{kind}"
+    if kind == "card":
+        given = _card(given, path)
     try:
-        if kind == "card":
-            held = _card(held, place)
-        return DRAFTS[kind].model_validate(held)
+        return DRAFTS[kind].model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        return errors.BadInput(f"{place}.{name}: {first['msg']}, is {str(first['input'])[:80]!r}")
-    except errors.BadInput as error:
-        return error
+        raise errors.BadInput(f"{path}.{name}: {first['msg']}, is {str(first['input'])[:80]!r}") from error
 
 
-def _card(held: dict[str, Any], place: str) -> dict[str, Any]:
-    card = held.pop("card", None)
-    if (card is None) == ("payload" not in held):
-        raise errors.BadInput(f"{place}: give payload or card, one of them")
+def _card(given: dict[str, Any], path: str) -> dict[str, Any]:
+    """The fields of a card event, its payload as YAML."""
+    card = given.pop("card", None)
+    if (card is None) == ("payload" not in given):
+        raise errors.BadInput(f"{path}: give payload or card, one of them")
     if card is not None:
-        held["payload"] = cards.to_yaml(card)
-    return held
+        given["payload"] = cards.to_yaml(card)
+    return given

@@ -40,13 +40,12 @@ MAX_DIGEST_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """One append. `refusal` says that its events could not even be read as drafts."""
+    """One append of a batch."""
 
     session_id: str
     drafts: Sequence[Event]
     expected_head: int | None = None
     key: str | None = None
-    refusal: errors.BadInput | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +101,12 @@ def check_count(value: int, limit: int, name: str) -> int:
     if not 0 <= value <= limit:
         raise errors.BadInput(f"{name}: must be 0 to {limit}, is {value}")
     return value
+
+
+def check_batch(appends: int) -> None:
+    """Raises PayloadTooLarge for more than 100 appends in one batch."""
+    if appends > MAX_BATCH:
+        raise errors.PayloadTooLarge(f"inputs: at most {MAX_BATCH}, got {appends}")
 
 
 class SessionStorage:
@@ -210,26 +215,18 @@ class SessionStorage:
             self._surfaces.follow(appended.commit, appended.admitted)
         return appended
 
-    async def append_one(self, space: str, wanted: Append) -> Appended:
-        """One append as it was asked for. Raises its refusal."""
-        if wanted.refusal is not None:
-            raise wanted.refusal
-        return await self.append(
-            space, wanted.session_id, wanted.drafts, expected_head=wanted.expected_head, key=wanted.key
-        )
-
     async def append_batch(self, space: str, appends: Sequence[Append]) -> list[Appended | errors.SapwoodError]:
         """Up to 100 appends, each on its own, those to one session in the order given; or why it was refused."""
-        if len(appends) > MAX_BATCH:
-            raise errors.PayloadTooLarge(f"inputs: at most {MAX_BATCH}, got {len(appends)}")
-
+        check_batch(len(appends))
         # What replaces nodes reads the surface before it queues: whatever follows in its session would overtake it.
         turns = {wanted.session_id: asyncio.Lock() for wanted in appends if log.replaces(wanted.drafts)}
 
         async def attempt(wanted: Append) -> Appended | errors.SapwoodError:
             async with turns.get(wanted.session_id) or contextlib.nullcontext():
                 try:
-                    return await self.append_one(space, wanted)
+                    return await self.append(
+                        space, wanted.session_id, wanted.drafts, expected_head=wanted.expected_head, key=wanted.key
+                    )
                 except errors.SapwoodError as error:
                     return error
 
