@@ -225,9 +225,7 @@ async def _move(tx: Transaction, space: str, node: NodeDocument, parent: NodeDoc
         "moved_from": node.ancestors,
     }
     await tx.change_node(node, moved)
-    await tx.change_places(
-        [_below(member, node.id, place.ancestors, heads) for member in subtree if member.id != node.id]
-    )
+    await tx.move_nodes([_below(member, node.id, place.ancestors, heads) for member in subtree if member.id != node.id])
 
 
 def _below(member: NodeDocument, moved: str, ancestors: tuple[str, ...], heads: Mapping[str, int]) -> NodeDocument:

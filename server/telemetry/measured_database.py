@@ -5,15 +5,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import contextmanager
 from typing import TypeVar
 
+from typing_extensions import override
+
 from server.telemetry.metrics import Metrics
 from storage import errors
-from storage.database import Database, Notification, Queries, Transaction
-from storage.log.commit import Commit
+from storage.database import Database, Listener, Notification, Queries, Transaction
 
 T = TypeVar("T")
 
 
-class MeasuredDatabase:
+class MeasuredDatabase(Database):
     """Passes everything on to a database, and counts its reads, transactions and commits."""
 
     def __init__(self, database: Database, metrics: Metrics) -> None:
@@ -38,27 +39,34 @@ class MeasuredDatabase:
         finally:
             self._metrics.database_call(call, outcome, time.perf_counter() - began)
 
+    @override
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         with self._timed("read"):
             return await self._database.read(query, quick=quick)
 
+    @override
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
         with self._timed("transact"):
             return await self._database.transact(work, queue=queue)
 
+    @override
     async def collect(self, log: str, cut: int) -> int:
         with self._timed("collect"):
             return await self._database.collect(log, cut)
 
+    @override
     def changes(self) -> AsyncIterator[Sequence[Notification]]:
         return self._database.changes()
 
-    def watch(self, listener: Callable[[Sequence[Notification], Sequence[Commit]], None]) -> None:
+    @override
+    def watch(self, listener: Listener) -> None:
         self._database.watch(listener)
 
+    @override
     async def ping(self) -> None:
         with self._timed("ping"):
             await self._database.ping()
 
+    @override
     async def close(self) -> None:
         await self._database.close()

@@ -185,7 +185,7 @@ class _Examination:
         await tx.change_node(node, changes)
         if "ancestors" in changes:
             below = [member for member in await tx.subtree(node.space, node.id) if node.id in member.ancestors]
-            await tx.change_places([_rebased(member, node.id, changes["ancestors"]) for member in below])
+            await tx.move_nodes([_rebased(member, node.id, changes["ancestors"]) for member in below])
 
     async def _next_index(self, changes: dict[str, Any]) -> int:
         tx, node = self._tx, self._node

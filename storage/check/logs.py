@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from storage.check.problem import Problem
-from storage.database import Database, Queries, Transaction
+from storage.database import Database, MarkKind, MarkSpan, Queries, Transaction
 from storage.events import Event, StepStart, TurnStart
 from storage.log import reading
 from storage.log.admission import step_mark, turn_mark
@@ -132,11 +132,13 @@ class LogCheck:
         }
         wrong = [f"has a commit at {commit.first} with wrong {name}" for name, right in said.items() if not right]
         if turns or steps:
-            found = await self._database.read(partial(_marks, turns=list(turns), steps=list(steps)))
+            found = await self._database.read(partial(_marks, turns=turns, steps=steps))
             if not {start for start in (*turns.items(), *steps.items()) if start[1] < stop} <= found:
                 wrong.append(f"has a commit at {commit.first} that can't be found by the turns and steps it starts")
         if cards:
-            held = await self._database.read(partial(_cards, spans=[(mark, seq, seq + 1) for mark, seq in cards]))
+            held = await self._database.read(
+                partial(_cards, spans=[MarkSpan(mark, seq, seq + 1) for mark, seq in cards])
+            )
             if not {card for card in cards if card[1] < stop} <= held:
                 wrong.append(f"has a commit at {commit.first} that can't be found by the cards it holds")
         return wrong
@@ -160,11 +162,12 @@ async def _next(queries: Queries, *, log: str, low: int, stop: int) -> list[Comm
 
 
 async def _marks(queries: Queries, *, turns: Collection[str], steps: Collection[str]) -> set[tuple[str, int]]:
-    return {*await queries.turn_starts(turns), *await queries.step_starts(steps)}
+    found = await queries.mark_seqs(MarkKind.TURN, list(map(MarkSpan, turns)))
+    return {*found, *await queries.mark_seqs(MarkKind.STEP, list(map(MarkSpan, steps)))}
 
 
-async def _cards(queries: Queries, *, spans: Collection[tuple[str, int, int]]) -> set[tuple[str, int]]:
-    return set(await queries.card_seqs(spans))
+async def _cards(queries: Queries, *, spans: Collection[MarkSpan]) -> set[tuple[str, int]]:
+    return set(await queries.mark_seqs(MarkKind.CARD, spans))
 
 
 def _read(commit: Commit, expected: int) -> list[Event]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from storage import errors
-from storage.database import Queries
+from storage.database import MarkKind, MarkSpan, Queries
 from storage.events import (
     Event,
     RunFeedback,
@@ -56,7 +56,7 @@ async def visible_turns(queries: Queries, meta: SessionMeta, drafts: Sequence[Ev
 async def turn_starts(queries: Queries, meta: SessionMeta, turns: Collection[str]) -> dict[str, int]:
     """Where those of these turns were started, by turn, that the visible log has started."""
     marks = {turn_mark(segment.log, turn): (segment, turn) for segment in meta.segments for turn in turns}
-    return dict(_visible(marks, await queries.turn_starts(list(marks))))
+    return dict(_visible(marks, await queries.mark_seqs(MarkKind.TURN, list(map(MarkSpan, marks)))))
 
 
 async def check_steps(queries: Queries, meta: SessionMeta, admission: "Admission") -> None:
@@ -68,7 +68,7 @@ async def check_steps(queries: Queries, meta: SessionMeta, admission: "Admission
         for segment in meta.segments
         for turn, step in admission.started_steps
     }
-    for (turn, step), _ in _visible(marks, await queries.step_starts(list(marks))):
+    for (turn, step), _ in _visible(marks, await queries.mark_seqs(MarkKind.STEP, list(map(MarkSpan, marks)))):
         place = admission.started_steps[turn, step]
         raise errors.BadInput(f"{place}.stepId: {step!r} was used before in {_turn_name(turn)}")
 

@@ -90,7 +90,7 @@ async def append(
     admission, admitted = await _admit(tx, meta, drafts, surface)
     encoded = encode(admitted)
     commit = build_commit(meta, admitted, admission, encoded, key, digest)
-    await record(tx, meta, commit, admitted, encoded.content)
+    await record(tx, meta, commit, admitted)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
     return Appended(commit, await tx.change_session(meta, changes, appended=True), duplicate=False, admitted=admitted)
 
@@ -152,13 +152,12 @@ async def record(
     meta: SessionMeta,
     commit: Commit,
     admitted: Sequence[Event] | None = None,
-    encoded: bytes | None = None,
 ) -> None:
     """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before.
 
-    `admitted` are the events that it was built of and `encoded` their JSON as stored, where they are at hand.
+    `admitted` are the events that it was built of, where they are at hand.
     """
-    await tx.insert_commit(commit, encoded)
+    await tx.insert_commit(commit)
     await run_rows.keep(tx, meta, commit, admitted)
 
 

@@ -1,4 +1,4 @@
-"""What any process commits, by one change stream over the database."""
+"""Following what any process commits, by one change stream over the database."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -21,7 +21,7 @@ PIPELINE: list[Document] = [
                 {
                     "ns.coll": {"$in": list(KINDS)},
                     "operationType": {"$in": ["insert", "update", "replace", "delete"]},
-                    # An append is told by its commit.
+                    # The commit of an append is notification enough.
                     "updateDescription.updatedFields.head": {"$exists": False},
                 },
             ]
@@ -41,16 +41,16 @@ PIPELINE: list[Document] = [
     },
 ]
 AWAIT_MS = 500
-PATIENCE_SECONDS = 20.0
-"""How long a stream tries to resume before it is given up."""
+RESUME_SECONDS = 20.0
+"""How long a broken stream tries to resume before it fails."""
 FIRST_PAUSE_SECONDS = 0.05
 LAST_PAUSE_SECONDS = 1.0
 
 
 async def follow(database: AsyncIOMotorDatabase[Document]) -> AsyncGenerator[Sequence[Notification], None]:
-    """Batches of wake-ups from now on; the first is empty.
+    """Yields batches of notifications from now on; the first is empty.
 
-    A stream that breaks resumes from its token; where that is too old comes LOST. Raises Unavailable when the
+    A stream that breaks resumes from its token; if that is too old, it yields LOST. Raises Unavailable when the
     database stays out of reach.
     """
     loop = asyncio.get_running_loop()
@@ -70,12 +70,12 @@ async def follow(database: AsyncIOMotorDatabase[Document]) -> AsyncGenerator[Seq
                     token = stream.resume_token or token
                     pause, last_alive = FIRST_PAUSE_SECONDS, loop.time()
                     if change is not None:
-                        yield [_wake(change)]
+                        yield [_notification(change)]
                 token = None
         except PyMongoError as error:
             if failure.codes(error) & failure.HISTORY_LOST:
                 token = None
-            elif not opened or loop.time() - last_alive > PATIENCE_SECONDS:
+            elif not opened or loop.time() - last_alive > RESUME_SECONDS:
                 raise errors.Unavailable(
                     f"the database's changes can't be followed ({type(error).__name__})"
                 ) from error
@@ -84,7 +84,7 @@ async def follow(database: AsyncIOMotorDatabase[Document]) -> AsyncGenerator[Seq
 
 
 async def _next(stream: Any) -> Document | None:
-    """The next change, or None after a while. The driver's thread must be done with a stream before it is closed."""
+    """The next change, or None after a while. The driver's thread must finish with a stream before it is closed."""
     reading = asyncio.ensure_future(stream.try_next())
     try:
         change: Document | None = await asyncio.shield(reading)
@@ -94,7 +94,7 @@ async def _next(stream: Any) -> Document | None:
     return change
 
 
-def _wake(change: Document) -> Notification:
+def _notification(change: Document) -> Notification:
     collection = change["ns"]["coll"]
     if collection == "commits":
         commit = change["fullDocument"]

@@ -13,15 +13,16 @@ from storage.mongo.database import MongoDatabase
 
 DEFAULT_DATABASE = "sapwood"
 OLDEST = 6
+"""Major version."""
 SETTING = "SAPWOOD_DATABASE_URL"
 TIMEOUTS = {"serverSelectionTimeoutMS": 3_000, "connectTimeoutMS": 3_000, "socketTimeoutMS": 20_000}
-"""So that a request learns soon that the database is away. What the URL says of them goes first."""
+"""A request fails soon when the database is unreachable. Options in the URL override these."""
 AUTHENTICATION_FAILED = frozenset({18, 8000})
 UNAUTHORIZED = 13
 
 
 async def open_url(url: str) -> MongoDatabase:
-    """The database that a `mongodb://` URL names, with its indexes. Raises StartupError with what to do about it."""
+    """Opens the database that a `mongodb://` URL names, and creates its indexes. Raises StartupError: what to do."""
     try:
         parsed = parse_uri(url)
         options: dict[str, Any] = {"appname": "sapwood", **_timeouts(parsed)}

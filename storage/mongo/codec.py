@@ -1,7 +1,7 @@
 """Models as BSON documents and back.
 
-A document is its model with camelCase names, its instants as dates, and a few fields more that it is found by. Where
-a space's ids are looked up, they are keys `<space>/<id>`, so that one field is enough for an index or a look-up.
+A document is its model with camelCase names and dates for its instants, and a few more fields to look it up by. Ids
+that are looked up are stored as keys `<space>/<id>`, so that one field is enough for an index or a `$lookup`.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ Document = dict[str, Any]
 
 OPTIONS: CodecOptions[Document] = CodecOptions(dict, datetime_conversion=DatetimeConversion.DATETIME_MS)
 MAX_EVENT_BYTES = 2 * 1024 * 1024
-"""Up to here a commit's events are an array, above it one JSON text: short numbers take six times as much in BSON,
-and a document ends at 16 MiB."""
+"""Up to this size, a commit's events are an array; above, one JSON text. Short numbers take six times as much in BSON,
+and a document may have 16 MiB."""
 
 SESSION_DATES = ("createdAt", "updatedAt", "lastEventAt")
 RUN_DATES = ("startedAt", "since", "endedAt", "updatedAt")
@@ -36,15 +36,15 @@ DERIVED = {"label": "labelFold", "parent_id": "parentKey", "ancestors": "lineage
 
 
 def key(space: str, id: str) -> str:
-    """`<space>/<id>`. No space's name holds a slash, and no id is empty: the key of "" is of no document.
+    """`<space>/<id>`. No space's name holds a slash. No id is empty, so the key of "" finds nothing.
 
-    It stands for every text that can't be an id.
+    Every text that can't be an id gets that key.
     """
     return f"{space}/{possible(id)}"
 
 
 def possible(id: str) -> str:
-    """The id, or "", which is none, for a text that can't be one and might not even be encoded."""
+    """The id, or "" for a text that can't be one, and perhaps can't even be encoded."""
     return id if text.possible_id(id) else ""
 
 
@@ -73,7 +73,7 @@ def encode_session(meta: SessionMeta) -> Document:
 
 
 def decode_session(document: Document) -> SessionMeta:
-    """The session of a document, which is used up."""
+    """The session of a document. Consumes it."""
     _to_instants(document, SESSION_DATES)
     if "creationKey" in document:
         document["creationKey"] = split(document["creationKey"])[1]
@@ -93,7 +93,7 @@ def encode_node(node: NodeDocument) -> Document:
 
 
 def decode_node(document: Document) -> NodeDocument:
-    """The node of a document, which is used up."""
+    """The node of a document. Consumes it."""
     _to_instants(document, ("updatedAt",))
     return NodeDocument.model_validate(document)
 
@@ -110,7 +110,7 @@ def encode_slots(slots: Slots) -> Document:
 
 
 def decode_slots(document: Document) -> Slots:
-    """The slots of a document, which is used up."""
+    """The slots of a document. Consumes it."""
     _to_instants(document, ("createdAt",))
     for name in SLOT_NAMES:
         if name in document:
@@ -119,24 +119,24 @@ def decode_slots(document: Document) -> Slots:
 
 
 def encode_form(form: FormDefinition) -> Document:
-    """What a form definition's document holds, but for the time, which is the database's."""
+    """The document of a form definition, without its time, which the database sets."""
     return _dump(form, exclude={"updated_at"})
 
 
 def decode_form(document: Document) -> FormDefinition:
-    """The form definition of a document, which is used up."""
+    """The form definition of a document. Consumes it."""
     _to_instants(document, ("updatedAt",))
     return FormDefinition.model_validate(document)
 
 
 def size_of(slots: Slots) -> int:
-    """Bytes of content."""
+    """Bytes of all contents."""
     found = (slots.system_prompt, slots.insight, slots.memory)
     return sum(len(slot.content.encode()) for slot in found if slot is not None and slot.content is not None)
 
 
 def encode_commit(commit: Commit) -> Document:
-    """The document of a commit. Empty marks are left out, so that sparse indexes pass over them."""
+    """The document of a commit. Without empty marks, so that sparse indexes skip it."""
     document = _dump(commit, exclude={"id", "events"})
     _to_dates(document, ("at",))
     if "insight" in document:
@@ -150,7 +150,7 @@ def encode_commit(commit: Commit) -> Document:
 
 
 def decode_commit(document: Document) -> Commit:
-    """The commit of a document, which is used up."""
+    """The commit of a document. Consumes it."""
     _to_instants(document, ("at",))
     if "insight" in document:
         _to_instants(document["insight"], ("updatedAt",))
@@ -175,7 +175,7 @@ def encode_run(row: RunRow) -> Document:
 
 
 def decode_run(document: Document) -> RunRow:
-    """The row of a document, which is used up."""
+    """The row of a document. Consumes it."""
     _to_instants(document, RUN_DATES)
     return RunRow.model_validate(document)
 
@@ -189,23 +189,22 @@ def encode_access_key(key: AccessKey) -> Document:
 
 
 def decode_access_key(document: Document) -> AccessKey:
-    """The API key of a document, which is used up."""
+    """The API key of a document. Consumes it."""
     _to_instants(document, KEY_DATES)
     document["id"] = document.pop("_id")
     return AccessKey.model_validate(document)
 
 
 def changed_fields(document: Document, model: Model, names: Mapping[str, Any]) -> tuple[Document, Document]:
-    """What to set and what to unset for the attributes `names` of a model to become those of its document."""
+    """The fields to set and to unset so that the attributes `names` of a model become as in the document."""
     fields = type(model).model_fields
-    paths = [fields[name].alias or name for name in names] + [DERIVED[name] for name in names if name in DERIVED]
-    return {path: document[path] for path in paths if path in document}, {
-        path: "" for path in paths if path not in document
-    }
+    stored = [fields[name].alias or name for name in names] + [DERIVED[name] for name in names if name in DERIVED]
+    sets = {name: document[name] for name in stored if name in document}
+    return sets, {name: "" for name in stored if name not in document}
 
 
 def encode_session_part(meta: SessionMeta, names: Mapping[str, Any]) -> Document:
-    """Those fields of a session's document that stand for the attributes `names`."""
+    """The fields of a session's document for the attributes `names`."""
     document = _dump(meta, include=set(names))
     if "label" in names:
         document["labelFold"] = meta.label.casefold()

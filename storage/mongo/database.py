@@ -1,4 +1,4 @@
-"""MongoDB as a `storage.database.Database`: transactions that are started over, and never done twice."""
+"""The MongoDB store: transactions that are started over on conflicts, and never committed twice."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,10 @@ from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorClientSession, A
 from pymongo import ReadPreference, WriteConcern
 from pymongo.errors import PyMongoError, ServerSelectionTimeoutError
 from pymongo.read_concern import ReadConcern
+from typing_extensions import override
 
 from storage import errors
-from storage.database import Notification, Queries, Transaction
-from storage.log.commit import Commit
+from storage.database import Database, Listener, Notification, Queries, Transaction
 from storage.mongo import changes, codec, failure
 from storage.mongo.codec import Document
 from storage.mongo.queries import MongoQueries
@@ -22,19 +22,19 @@ from storage.mongo.queues import Queues
 from storage.mongo.transaction import MongoTransaction
 
 T = TypeVar("T")
-Listener = Callable[[Sequence[Notification], Sequence[Commit]], None]
 
 DURABLE = WriteConcern("majority", j=True, wtimeout=10_000)
 MAJORITY = ReadConcern("majority")
 SNAPSHOT = ReadConcern("snapshot")
 
-PATIENCE_SECONDS = 30.0
-"""How long work is started over before it is given up."""
+WORK_SECONDS = 30.0
+"""How long work waits and is started over before it fails."""
 LONGEST_PAUSE_SECONDS = 0.2
 DROPPED_AT_ONCE = 5_000
+"""Commits that the collector deletes by one command."""
 
 
-class MongoDatabase:
+class MongoDatabase(Database):
     """A database opened by `open_url`."""
 
     def __init__(self, client: AsyncIOMotorClient[Document], database: str, name: str) -> None:
@@ -52,12 +52,14 @@ class MongoDatabase:
         self._running: set[asyncio.Task[Any]] = set()
         self._closing = False
 
+    @override
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         with failure.translated():
             return await query(MongoQueries(self._database))
 
+    @override
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
-        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        deadline = asyncio.get_running_loop().time() + WORK_SECONDS
         try:
             async with asyncio.timeout_at(deadline):
                 entered = await self._queues.enter(queue)
@@ -88,6 +90,7 @@ class MongoDatabase:
         if not task.cancelled():
             task.exception()
 
+    @override
     async def collect(self, log: str, cut: int) -> int:
         commits = self._database["commits"]
         total = 0
@@ -101,15 +104,19 @@ class MongoDatabase:
                 where = {"log": log, "first": {"$gte": min(seqs), "$lte": max(seqs)}}
                 total += (await commits.delete_many(where)).deleted_count
 
+    @override
     def changes(self) -> AsyncIterator[Sequence[Notification]]:
         return changes.follow(self._database)
 
+    @override
     def watch(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
+    @override
     async def ping(self) -> None:
         await self.read(lambda queries: queries.as_of())
 
+    @override
     async def close(self) -> None:
         self._closing = True
         while self._running:
@@ -123,30 +130,31 @@ class MongoDatabase:
 
     @contextlib.asynccontextmanager
     async def begin(self) -> AsyncIterator[tuple[AsyncIOMotorClientSession, MongoTransaction]]:
-        """A transaction under way; what is not committed at the end is undone."""
+        """A transaction; aborted at the end unless it was committed."""
         async with await self._client.start_session() as session:
             session.start_transaction(SNAPSHOT, DURABLE, ReadPreference.PRIMARY)
             try:
                 yield session, MongoTransaction(self._database, session, uuid.uuid4().hex)
             finally:
-                # Motor's own way out of a session aborts on the event loop's thread, which would stop it.
+                # Motor's own exit from a session aborts on the event loop's thread, which would block it.
                 if session.in_transaction:  # type: ignore[truthy-function]  # a property; the stub says method
                     await session.abort_transaction()
 
-    def tell(self, transaction: MongoTransaction) -> None:
-        """Has the listeners hear of what a transaction wrote."""
-        if transaction.wakes:
+    def announce(self, transaction: MongoTransaction) -> None:
+        """Calls the listeners with what a committed transaction wrote."""
+        if transaction.notifications:
             for listener in self._listeners:
-                listener(transaction.wakes, transaction.commits_made)
+                listener(transaction.notifications, transaction.commits_made)
 
 
 class _Run:
-    """One work's way to its end: tries, until one is committed or refuses.
+    """Runs one work: attempts, until one is committed or raises.
 
-    A commit that is not answered is sent again. A try of which the server then knows nothing is uncertain: it may have
-    been committed before the server went away. Every later try looks first, in its own snapshot, for
-    the evidence of those: if it is there, that try's result stands. If an uncertain one is committed later still, it
-    collides with the later try, which writes the same documents, and that one is started over and then finds it.
+    A commit that is not answered is sent again. An attempt that the server then knows nothing about is uncertain: it
+    may have been committed before the server went away. Each later attempt first searches its own snapshot for
+    evidence of the uncertain ones; if it finds any, that attempt's result is the work's. If an uncertain attempt is
+    committed later still, it conflicts with the later one, which writes the same documents; that one is started over,
+    and then finds the evidence.
     """
 
     def __init__(self, database: MongoDatabase, work: Callable[[Transaction], Awaitable[Any]], deadline: float) -> None:
@@ -160,38 +168,38 @@ class _Run:
         tries = 0
         while True:
             try:
-                done = await self._try()
+                done = await self._attempt()
             except failure.DRIVER_ERRORS as error:
                 tries += 1
-                if not self._goes_on(error):
-                    raise self._given_up(error) from error
+                if not self._retries(error):
+                    raise self._failure(error) from error
                 await _pause(tries)
             else:
-                self._database.tell(done)
+                self._database.announce(done)
                 return done.result
 
-    def _goes_on(self, error: Exception) -> bool:
+    def _retries(self, error: Exception) -> bool:
         if not isinstance(error, PyMongoError) or self._late:
             return False
         if self._uncertain:
-            return failure.is_collision(error) or failure.is_away(error)
+            return failure.is_conflict(error) or failure.is_unreachable(error)
         if isinstance(error, ServerSelectionTimeoutError) or self.abandoned:
             return False
-        return failure.is_collision(error)
+        return failure.is_conflict(error)
 
-    def _given_up(self, error: Exception) -> errors.SapwoodError:
+    def _failure(self, error: Exception) -> errors.SapwoodError:
         if self._uncertain:
             return errors.Unavailable(
-                "the database went away while it was writing, and whether it has written is not known; try again, with "
-                "the same idempotencyKey if there was one"
+                "the connection to the database was lost during a commit, and whether it was written is not known; try "
+                "again, with the same idempotencyKey if there was one"
             )
         return failure.translate(error)
 
-    async def _try(self) -> MongoTransaction:
-        """The transaction that was committed, now or by an earlier try."""
+    async def _attempt(self) -> MongoTransaction:
+        """Returns the transaction that was committed, this one or an earlier one."""
         async with self._database.begin() as (session, transaction):
             for earlier in self._uncertain:
-                if await transaction.stands(earlier):
+                if await transaction.finds(earlier):
                     return earlier
             transaction.result = await self._work(transaction)
             await transaction.seal()
@@ -207,7 +215,7 @@ class _Run:
                 await session.commit_transaction()
             except PyMongoError as error:
                 tries += 1
-                # Until it is told, the server may keep the transaction open, and any other try would collide with it.
+                # Until the commit reaches it, the server may keep the transaction open, and a new one would conflict.
                 if error.has_error_label("UnknownTransactionCommitResult") and not self._late:
                     await _pause(tries)
                     continue

@@ -1,4 +1,4 @@
-"""What the driver's errors mean: start over, come back later, or a refusal."""
+"""What the driver's errors mean: start over, try later, or give up."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,33 +17,32 @@ from pymongo.errors import (
 
 from storage import errors
 
-COLLISIONS = frozenset({24, 112, 225, 239, 244, 246, 251, 267, 290, 11000, 11001, 12582})
-"""Lock timeouts, write conflicts, transactions that the server gave up, snapshots that are gone, duplicate keys."""
-AWAY = frozenset({6, 7, 50, 64, 89, 91, 189, 262, 317, 358, 384, 9001, 10058, 10107, 11600, 11602, 13435, 13436})
-"""Hosts that can't be reached, time that ran out, servers that stop or are not primary."""
+CONFLICTS = frozenset({24, 112, 225, 239, 244, 246, 251, 267, 290, 11000, 11001, 12582})
+"""Lock timeouts, write conflicts, transactions that the server aborted, snapshots that are gone, duplicate keys."""
+UNREACHABLE = frozenset({6, 7, 50, 64, 89, 91, 189, 262, 317, 358, 384, 9001, 10058, 10107, 11600, 11602, 13435, 13436})
+"""Unreachable hosts, timeouts, servers that stop or are not primary."""
 HISTORY_LOST = frozenset({136, 222, 260, 280, 286})
 """Change streams that can't resume from their token."""
-
 
 DRIVER_ERRORS = (PyMongoError, BSONError, OverflowError)
 
 
 def codes(error: PyMongoError) -> set[int]:
-    """The server's codes in an error."""
+    """The server's error codes in an error."""
     found: set[Any] = {error.code} if isinstance(error, OperationFailure) else set()
     if isinstance(error, BulkWriteError):
         found.update(part.get("code") for part in error.details.get("writeErrors", ()))
     return {code for code in found if isinstance(code, int)}
 
 
-def is_collision(error: PyMongoError) -> bool:
+def is_conflict(error: PyMongoError) -> bool:
     """Whether the same transaction may succeed when it is started over."""
-    return error.has_error_label("TransientTransactionError") or bool(codes(error) & COLLISIONS)
+    return error.has_error_label("TransientTransactionError") or bool(codes(error) & CONFLICTS)
 
 
-def is_away(error: PyMongoError) -> bool:
-    """Whether the database is out of reach, not the operation wrong."""
-    if isinstance(error, ConnectionFailure | ExecutionTimeout | WTimeoutError) or codes(error) & AWAY:
+def is_unreachable(error: PyMongoError) -> bool:
+    """Whether the database is out of reach, rather than the operation wrong."""
+    if isinstance(error, ConnectionFailure | ExecutionTimeout | WTimeoutError) or codes(error) & UNREACHABLE:
         return True
     return not isinstance(error, OperationFailure)
 
@@ -56,14 +55,14 @@ def translate(error: Exception) -> errors.SapwoodError:
         return errors.PayloadTooLarge("a document would take more than the 16 MiB that the database allows")
     if not isinstance(error, PyMongoError):
         return errors.SapwoodError(f"the database can't hold a document ({type(error).__name__})")
-    if is_away(error) or is_collision(error):
+    if is_unreachable(error) or is_conflict(error):
         return errors.Unavailable(f"the database can't be used now ({type(error).__name__}); try again")
     return errors.SapwoodError(f"the database refused an operation ({type(error).__name__} {sorted(codes(error))})")
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Has the driver's errors raised as the domain's."""
+    """Raises the domain's errors for the driver's."""
     try:
         yield
     except DRIVER_ERRORS as error:

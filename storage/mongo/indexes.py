@@ -11,7 +11,7 @@ from storage import errors
 
 VERSION = 2
 ATTEMPT_SECONDS = 24 * 60 * 60
-"""How long the evidence of a transaction is kept; it is asked for within seconds."""
+"""How long the evidence of a transaction is retained. It is needed for seconds."""
 
 
 def _index(*names: str, **options: Any) -> IndexModel:
@@ -53,7 +53,7 @@ INDEXES = {
 
 
 async def prepare(database: AsyncIOMotorDatabase[dict[str, Any]]) -> None:
-    """Makes the indexes that are missing. Raises StartupError for documents of another version."""
+    """Creates the indexes that are missing. Raises StartupError for documents of another version."""
     # Another server may start at the same time.
     with contextlib.suppress(DuplicateKeyError):
         await database["meta"].update_one({"_id": "schema"}, {"$setOnInsert": {"version": VERSION}}, upsert=True)

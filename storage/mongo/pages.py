@@ -1,4 +1,4 @@
-"""Reading no more than a page takes: windows over a log, and bounds in bytes."""
+"""Reading no more than a page needs: windows over a log, and bounds in bytes."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -8,14 +8,16 @@ from storage.mongo.codec import Document
 from storage.session import Slots
 
 TYPED_WINDOW = 8
+"""Seqs of the first window for each event of a page that has only some types."""
 GROWTH = 4
+"""How many times larger each next window is."""
 
 
 class CommitPage:
     """Commits of one log, until their events or bytes reach a bound.
 
-    `windows` are the ranges of `first` to read, one after the other, each put in by `fill`. They are bounded on both
-    sides, and the usual page that starts at a commit is exactly the first of them.
+    `windows` yields the ranges of `first` to read, one after the other; `fill` adds what each one finds. Ranges have
+    both bounds, and a page that starts at a commit, as most do, needs only the first range.
     """
 
     def __init__(self, max_events: int, max_bytes: int, *, typed: bool) -> None:
@@ -30,7 +32,7 @@ class CommitPage:
         return self.events <= 0 or self._bytes <= 0
 
     async def fill(self, found: AsyncIterator[Document]) -> None:
-        """Takes commits in until a bound is reached."""
+        """Adds commits until a bound is reached."""
         async for document in found:
             commit = codec.decode_commit(document)
             self.commits.append(commit)
@@ -40,7 +42,7 @@ class CommitPage:
                 return
 
     def windows(self, start: int, stop: int, newest_first: bool) -> Iterator[tuple[int, int]]:
-        """The next range to read, given what was taken in so far."""
+        """The ranges to read. Each depends on what was added before it."""
         if self._typed:
             return self._growing(start, stop, newest_first)
         return self._backward(start, stop) if newest_first else self._forward(start, stop)
@@ -57,7 +59,7 @@ class CommitPage:
             width *= GROWTH
 
     def _forward(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """A log has no holes: after a commit comes the next at once, and within 1,000 seqs one starts."""
+        """A log has no gaps: the next commit starts where one ends, and within any 1,000 seqs one starts."""
         while start < stop and not self.full:
             held = len(self.commits)
             high = min(stop, start + self.events)
@@ -87,7 +89,7 @@ class CommitPage:
 
 
 async def bounded_slots(found: AsyncIterator[Document], max_bytes: int | None) -> list[Slots]:
-    """Slots until their contents pass `max_bytes`; at least one if any is."""
+    """Slots until the next contents would pass `max_bytes`; at least one if there is any."""
     taken: list[Slots] = []
     left = max_bytes
     async for document in found:

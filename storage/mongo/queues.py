@@ -1,18 +1,18 @@
-"""Queues in which the work of one process waits for each other, first come first served."""
+"""Queues in which works of one process run one after the other, first come, first served."""
 
 import asyncio
 from collections.abc import Collection
 
 
 class Queues:
-    """A lock for each key; forgotten when nobody holds it or waits for it."""
+    """A lock for each key, dropped when nobody holds it or waits for it."""
 
     def __init__(self) -> None:
         self._locks: dict[str, asyncio.Lock] = {}
         self._users: dict[str, int] = {}
 
     async def enter(self, keys: Collection[str]) -> list[str]:
-        """Waits for its turn in the queues of all keys. Give what it returns to `leave`."""
+        """Waits until it is first in the queues of all keys. Pass the result to `leave`."""
         entered: list[str] = []
         try:
             for key in sorted(set(keys)):
@@ -29,16 +29,16 @@ class Queues:
         try:
             await lock.acquire()
         except BaseException:
-            self._forget(key)
+            self._drop(key)
             raise
 
     def leave(self, entered: Collection[str]) -> None:
-        """Lets the next ones go on."""
+        """Lets the next work in each queue run."""
         for key in entered:
             self._locks[key].release()
-            self._forget(key)
+            self._drop(key)
 
-    def _forget(self, key: str) -> None:
+    def _drop(self, key: str) -> None:
         self._users[key] -= 1
         if not self._users[key]:
             del self._users[key], self._locks[key]

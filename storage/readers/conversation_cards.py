@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from storage import cards
 from storage.cards import Card, CardKey, Unreadable
-from storage.database import Queries
+from storage.database import MarkKind, MarkSpan, Queries
 from storage.events import CardEvent, SurfaceHide
 from storage.log import reading
 from storage.log.marks import card_mark
@@ -87,14 +87,14 @@ class CardReading:
         """Learns the first and the last version of each card between any two of its seqs that follow each other."""
         begins = [part.start for part in self._meta.segments]
         keys: dict[str, CardKey] = {}
-        spans: list[tuple[str, int, int]] = []
+        spans: list[MarkSpan] = []
         for key, ends in sections.items():
             marks = [card_mark(part.log, key) for part in self._meta.segments]
             keys |= dict.fromkeys(marks, key)
             inner = [seq for seq in begins if ends and ends[0] < seq < ends[-1]]
             for start, stop in pairwise(sorted({*ends, *inner})):
-                spans.append((marks[bisect_right(begins, start) - 1], start, stop))
-        for mark, seq in await self._queries.card_seqs(spans) if spans else []:
+                spans.append(MarkSpan(marks[bisect_right(begins, start) - 1], start, stop))
+        for mark, seq in await self._queries.mark_seqs(MarkKind.CARD, spans) if spans else []:
             self._seqs[keys[mark]].add(seq)
 
     async def _hides_since(self, window: Window, seq: int) -> Sequence[SurfaceHide]:

@@ -1,1 +1,1 @@
-"""The embedded store: the same documents in an SQLite file. The only package that imports sqlite3."""
+"""The embedded store: documents in an SQLite file. The only package that imports sqlite3."""

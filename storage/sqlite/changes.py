@@ -1,4 +1,4 @@
-"""What processes commit to the file, by the rows that its triggers leave."""
+"""Following what any process commits to the file, by the rows that its triggers write."""
 
 import asyncio
 import sqlite3
@@ -9,10 +9,11 @@ from storage.database import LOST, Notification
 from storage.sqlite.connection import connect, translated
 
 MAX_CHANGES = 10_000
+"""Rows read by one poll."""
 
 
 class Follower:
-    """Reads the rows of `changes` that are new since it last looked, on a thread and a connection of its own."""
+    """Polls the table `changes` for new rows, on a thread and a connection of its own."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -22,15 +23,15 @@ class Follower:
         self._seen = 0
 
     async def begin(self) -> None:
-        """Whatever is committed after this is found by `look`. Raises Unavailable."""
+        """Opens the connection: `poll` finds whatever is committed after this. Raises Unavailable."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._begin)
 
-    async def look(self) -> list[Notification]:
-        """Up to 10,000 new wake-ups in order; first LOST if rows are gone that were not seen. Raises Unavailable."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._look)
+    async def poll(self) -> list[Notification]:
+        """Up to 10,000 new notifications in order, LOST first if rows were dropped unread. Raises Unavailable."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._poll)
 
     def close(self) -> None:
-        """Lets the thread end, when it has done what it is at, and closes the connection."""
+        """Closes the connection and ends the thread once the poll under way is done."""
         if self._connection is not None:
             self._thread.submit(self._connection.close)
         self._thread.shutdown(wait=False)
@@ -43,7 +44,7 @@ class Follower:
             found = self._connection.execute(sql).fetchone()
             self._seen = 0 if found is None else int(found[0])
 
-    def _look(self) -> list[Notification]:
+    def _poll(self) -> list[Notification]:
         assert self._connection is not None
         with translated(self._path):
             version = self._connection.execute("PRAGMA data_version").fetchone()[0]
@@ -53,11 +54,11 @@ class Follower:
                 "SELECT number, kind, space, id, log, first, last FROM changes WHERE number > ? ORDER BY number LIMIT ?"
             )
             rows = self._connection.execute(sql, (self._seen, MAX_CHANGES)).fetchall()
-            wakes = [Notification(*row[1:]) for row in rows]
+            notifications = [Notification(*row[1:]) for row in rows]
             if rows and rows[0][0] != self._seen + 1:
-                wakes.insert(0, LOST)
+                notifications.insert(0, LOST)
             self._seen = rows[-1][0] if rows else self._seen
-            # A full list may not be all: the version counts as seen only when nothing is left.
+            # A full page may not be all: the version counts as seen once nothing is left.
             if len(rows) < MAX_CHANGES:
                 self._version = version
-            return wakes
+            return notifications

@@ -1,4 +1,4 @@
-"""Connections to the file, and running a store's coroutines on a thread that must not wait for anything else."""
+"""Connections to the file, and running coroutines that never wait."""
 
 import sqlite3
 from collections.abc import Coroutine, Iterator
@@ -11,13 +11,13 @@ from storage import errors
 T = TypeVar("T")
 
 CACHE_KIBIBYTES = 4_096
-"""Of pages, per connection; the system's own cache of the file is there for the rest."""
+"""Page cache of one connection. The system caches the file as well."""
 BUSY_SECONDS = 10.0
 """How long a writer waits for another process's transaction."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection in autocommit mode: WAL, each commit synced to disk, readers beside one writer."""
+    """A connection in autocommit mode. WAL lets readers run beside the writer; each commit is synced to disk."""
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -28,7 +28,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Has SQLite's own errors raised as Unavailable."""
+    """Raises Unavailable for SQLite's own errors."""
     try:
         yield
     except sqlite3.Error as error:
@@ -36,7 +36,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine that awaits only what is ready at once, as the methods of this store's transactions are."""
+    """Runs a coroutine that awaits nothing but this store's queries and writes, none of which waits."""
     try:
         coroutine.send(None)
     except StopIteration as done:

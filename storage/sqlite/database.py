@@ -1,4 +1,4 @@
-"""The embedded store as a `storage.database.Database`: one writer, several readers, and what others write."""
+"""The embedded store: one writer, several readers, and what other processes write to the file."""
 
 import asyncio
 import contextlib
@@ -9,27 +9,29 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from storage import errors
-from storage.database import LOST, Notification, Queries, Transaction
+from storage.database import LOST, Database, Listener, Notification, Queries, Transaction
 from storage.log.commit import Commit
 from storage.sqlite import schema
 from storage.sqlite.changes import MAX_CHANGES, Follower
 from storage.sqlite.connection import connect, drive, translated
 from storage.sqlite.queries import SqliteQueries
 from storage.sqlite.transaction import SqliteTransaction
-from storage.sqlite.writer import Listener, Writer
+from storage.sqlite.writer import Writer
 
 T = TypeVar("T")
 
 FILE = "sapwood.db"
 READERS = 3
 POLL_SECONDS = 0.02
-"""How often another process's commits are looked for. One pragma that reads shared memory."""
+"""Time between two polls for other processes' commits. A poll is one pragma that reads shared memory."""
 DROPPED_AT_ONCE = 5_000
-"""Commits that the collector deletes in one transaction, so that appends need not wait for long."""
+"""Commits that the collector deletes in one transaction, so that appends don't wait for long."""
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """A file opened by `open_file`."""
 
     def __init__(self, path: Path) -> None:
@@ -38,16 +40,17 @@ class SqliteDatabase:
         self._listeners: list[Listener] = []
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._waits_not: sqlite3.Connection | None = None
+        self._immediate: sqlite3.Connection | None = None
         self._readers = ThreadPoolExecutor(READERS, "sapwood-reader")
-        self._writer = Writer(path, self._tell)
+        self._writer = Writer(path, self._announce)
 
+    @override
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         if quick:
-            # A hop to another thread and back costs ten times a look-up by key. What the file's lock would have wait
-            # goes there all the same.
+            # A hop to another thread and back costs ten times a lookup by key. Reads that would block on the lock
+            # use the pool.
             with contextlib.suppress(sqlite3.OperationalError):
-                return _run(query, self._at_once())
+                return _run(query, self._nonblocking())
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
 
     def _read(self, query: Callable[[Queries], Awaitable[T]]) -> T:
@@ -60,12 +63,12 @@ class SqliteDatabase:
             connection = self._local.connection = self._connect()
         return connection
 
-    def _at_once(self) -> sqlite3.Connection:
-        """The connection of the event loop's own thread, which waits for no lock."""
-        if self._waits_not is None:
-            self._waits_not = self._connect()
-            self._waits_not.execute("PRAGMA busy_timeout = 0")
-        return self._waits_not
+    def _nonblocking(self) -> sqlite3.Connection:
+        """The connection of the event loop's own thread, which never waits for a lock."""
+        if self._immediate is None:
+            self._immediate = self._connect()
+            self._immediate.execute("PRAGMA busy_timeout = 0")
+        return self._immediate
 
     def _connect(self) -> sqlite3.Connection:
         connection = connect(self._path)
@@ -73,11 +76,13 @@ class SqliteDatabase:
         self._connections.append(connection)
         return connection
 
+    @override
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
-        # The writer is the queue of all work, whatever it names.
+        # The writer is one queue for all work.
         result: T = await self._writer.submit(work)
         return result
 
+    @override
     async def collect(self, log: str, cut: int) -> int:
         async def work(transaction: Any) -> int:
             assert isinstance(transaction, SqliteTransaction)
@@ -88,34 +93,38 @@ class SqliteDatabase:
             total += dropped
         return total
 
+    @override
     async def changes(self) -> AsyncIterator[Sequence[Notification]]:
-        # On a thread of its own: while another process holds the file's locks, looking for changes waits for them.
+        # On a thread of its own: a poll waits while another process holds the file's locks.
         with contextlib.closing(Follower(self._path)) as follower:
             await follower.begin()
             yield []
             while True:
                 try:
-                    wakes = await follower.look()
+                    found = await follower.poll()
                 except errors.Unavailable:
-                    wakes = [LOST]
-                if wakes:
-                    yield wakes
-                if len(wakes) < MAX_CHANGES:
+                    found = [LOST]
+                if found:
+                    yield found
+                if len(found) < MAX_CHANGES:
                     await asyncio.sleep(POLL_SECONDS)
 
+    @override
     def watch(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
-    def _tell(self, wakes: Sequence[Notification], commits: Sequence[Commit]) -> None:
+    def _announce(self, notifications: Sequence[Notification], commits: Sequence[Commit]) -> None:
         for listener in self._listeners:
-            listener(wakes, commits)
+            listener(notifications, commits)
 
+    @override
     async def ping(self) -> None:
         async def nothing(_: Transaction) -> None:
-            """An empty transaction still has to get the lock and reach the disk."""
+            """Empty, but the transaction still has to get the lock and reach the disk."""
 
         await self.transact(nothing)
 
+    @override
     async def close(self) -> None:
         await self._writer.close()
         await asyncio.to_thread(self._readers.shutdown)
@@ -124,7 +133,7 @@ class SqliteDatabase:
 
 
 def _read(query: Callable[[Queries], Awaitable[T]], connection: sqlite3.Connection) -> T:
-    """All of it in one snapshot."""
+    """Runs a query in one snapshot."""
     connection.execute("BEGIN")
     try:
         return _run(query, connection)
@@ -137,7 +146,7 @@ def _run(query: Callable[[Queries], Awaitable[T]], connection: sqlite3.Connectio
 
 
 async def open_file(folder: Path) -> SqliteDatabase:
-    """The store in a folder, made if need be. Raises StartupError with what to do about it."""
+    """The store in a folder, created if need be. Raises StartupError, which says what to do."""
     path = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -148,7 +157,7 @@ async def open_file(folder: Path) -> SqliteDatabase:
     except (OSError, sqlite3.Error) as error:
         if "not a database" in str(error):
             raise errors.StartupError(
-                f"{path} is no SQLite file: move it away, or name another folder with SAPWOOD_DATA_DIR"
+                f"{path} is not an SQLite file: move it away, or name another folder with SAPWOOD_DATA_DIR"
             ) from error
         raise errors.StartupError(
             f"can't write the data folder {folder} ({error}): make it writable, "

@@ -1,6 +1,6 @@
-"""The statement for a page of runs: along an index in the order of the page, so that nothing is sorted.
+"""The statement for a page of runs. It walks an index in the order of the page, so that nothing is sorted.
 
-Texts are compared with parameters, as ids and names may hold anything.
+Texts are passed as parameters, as ids and names may hold anything. The column `place` is a row's sort key.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ HAS_NAME = f"EXISTS (SELECT 1 FROM run_names WHERE (space, kind, name, started_a
 
 
 def page(space: str, selection: RunFilter, after: tuple[Instant, str] | None, limit: int) -> tuple[str, Any]:
-    """The statement, which gives documents, and its values."""
+    """The statement, which selects documents, and its values."""
     conditions = {
         "session": ("runs.session = :session", selection.session_id),
         "tool": (HAS_NAME.format(kind="tool"), selection.tool_name),
@@ -36,15 +36,15 @@ def page(space: str, selection: RunFilter, after: tuple[Instant, str] | None, li
         where.append(f"{order}.started_at >= :since")
         values["since"] = selection.started_after
     if (before := _before(selection, after)) is not None:
-        where.append(f"({order}.started_at, {order}.place) < (:time, :place)")
-        values["time"], values["place"] = before
+        where.append(f"({order}.started_at, {order}.place) < (:time, :sort_key)")
+        values["time"], values["sort_key"] = before
     sql = f"""SELECT runs.doc FROM {source} WHERE {" AND ".join(where)}
         ORDER BY {order}.started_at DESC, {order}.place DESC LIMIT :limit"""
     return sql, values | {"space": space, "limit": limit}
 
 
 def _source(values: dict[str, Any]) -> tuple[str, str]:
-    """What to walk along, the condition first that lets least pass, and the table that has its order."""
+    """The index to walk, by the most selective condition, and the table that has its order."""
     if "session" in values:
         return "runs INDEXED BY runs_session", "runs"
     if "tool" in values or "agent" in values:
@@ -56,6 +56,6 @@ def _source(values: dict[str, Any]) -> tuple[str, str]:
 
 
 def _before(selection: RunFilter, after: tuple[Instant, str] | None) -> tuple[Instant, str] | None:
-    """The place before which rows are wanted: the nearer of two, as one bound alone narrows the walk."""
+    """The (time, sort key) below which rows are wanted: the lower of two bounds, as an index walk uses only one."""
     bounds = [] if selection.started_before is None else [(selection.started_before, "")]
     return min([*bounds, after] if after is not None else bounds, default=None)

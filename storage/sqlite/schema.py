@@ -1,13 +1,13 @@
-"""Tables of the file. Documents are JSON beside the few columns that they are looked up by.
+"""The tables of the file. Documents are JSON, beside the few columns that queries look them up by.
 
-Triggers note each change in `changes`, so that other processes on the same file can follow; its
-rows are only wake-ups and old ones are dropped.
+Triggers record each change in `changes`, so that other processes on the same file can follow. Its rows are wake-ups
+only, and old ones are dropped.
 """
 
 import sqlite3
 
 from storage import errors
-from storage.sqlite.queries import HIDES
+from storage.sqlite.queries.log import HIDES
 
 VERSION = 2
 
@@ -117,7 +117,7 @@ END;
 
 
 def prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Makes the tables in a new file. Raises StartupError for a file of another version or of another program."""
+    """Creates the tables in a new file. Raises StartupError for a file of another version or another program."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if 0 < version < VERSION:
         raise errors.StartupError(

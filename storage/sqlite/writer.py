@@ -1,7 +1,7 @@
 """The one writer of the file: a thread that commits together what is waiting.
 
-A work that raises before it wrote anything, as nearly all refusals do, costs the others nothing; so there is no
-savepoint for each, which would double the statements of an append.
+Work that raises before it wrote anything, as nearly all refusals do, costs the rest of the batch nothing. So work gets
+no savepoint of its own, which would double the statements of an append.
 """
 
 import asyncio
@@ -9,29 +9,27 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from storage import errors
-from storage.database import Notification, Transaction
+from storage.database import Listener, Notification, Transaction
 from storage.log.commit import Commit
 from storage.session import SessionMeta
 from storage.sqlite.connection import connect, drive, translated
 from storage.sqlite.transaction import SqliteTransaction
 
 MAX_BATCH = 128
-"""From how many works on a batch waits for no more."""
+"""Jobs at which a batch is full."""
 HANDED_OVER = 8
-"""From how many works on the writer starts although the loop has more to come: it syncs while the loop goes on."""
+"""Jobs at which the writer starts before the loop's turn is over: it syncs to disk while the loop goes on."""
 KNOWN_SESSIONS = 10_000
-"""Sessions kept in memory, so that an append need not read its session while no other process writes."""
-KEPT_CHANGES = 50_000
-"""How many wake-up rows stay in the file for processes that are behind."""
-
-Listener = Callable[[Sequence[Notification], Sequence[Commit]], None]
+"""Sessions cached, so that an append need not read its session while no other process writes."""
+RETAINED_CHANGES = 50_000
+"""Rows of `changes` that stay in the file for processes that are behind."""
 
 
 @dataclass(slots=True)
@@ -43,7 +41,7 @@ class _Job:
 
 
 class Writer:
-    """Takes work from the event loop and answers after COMMIT. `listener` hears of what was committed, in order."""
+    """Takes work from the event loop and answers after COMMIT. `listener` gets what was committed, in order."""
 
     def __init__(self, path: Path, listener: Listener) -> None:
         self._path = path
@@ -62,7 +60,7 @@ class Writer:
         """The result of the work, once it is on disk."""
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self._gathered:
-            # What else this turn of the loop brings is handed over with it, for one commit.
+            # Handed over with whatever else is submitted in this turn of the loop, to share one commit.
             self._loop.call_soon(self._hand_over)
         self._gathered.append(_Job(work, future))
         if len(self._gathered) >= HANDED_OVER:
@@ -75,7 +73,7 @@ class Writer:
             self._gathered = []
 
     async def close(self) -> None:
-        """Finishes what is waiting, then closes the file."""
+        """Finishes the work that is waiting, then closes the file."""
         self._hand_over()
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
@@ -99,26 +97,26 @@ class Writer:
                 self._commit(batch)
 
     def _commit(self, batch: list[_Job]) -> None:
-        wakes: list[Notification] = []
+        notifications: list[Notification] = []
         commits: list[Commit] = []
         left = [job for job in batch if not job.future.cancelled()]
         try:
             with translated(self._path):
-                while not self._attempt_all(left, wakes, commits):
-                    # One failed after it had written: all is undone, and the others are done over without it.
+                while not self._attempt_all(left, notifications, commits):
+                    # A job failed after it had written: everything was undone, and the rest runs again without it.
                     left = [job for job in left if job.error is None]
         except errors.Unavailable as error:
             self._undo()
-            wakes, commits = [], []
+            notifications, commits = [], []
             for job in batch:
                 job.result, job.error = None, error
-        # The loop is gone only when the server is; nobody is left to be told then.
+        # The loop is closed only when the server is gone, and then nobody waits for an answer.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._answer, batch, wakes, commits)
+            self._loop.call_soon_threadsafe(self._answer, batch, notifications, commits)
 
-    def _attempt_all(self, jobs: list[_Job], wakes: list[Notification], commits: list[Commit]) -> bool:
-        """Commits what the jobs write. False, and nothing is written, when one of them has to go first."""
-        wakes.clear()
+    def _attempt_all(self, jobs: list[_Job], notifications: list[Notification], commits: list[Commit]) -> bool:
+        """Commits what the jobs write. Returns False, with nothing written, when one has to be dropped first."""
+        notifications.clear()
         commits.clear()
         self._connection.execute("BEGIN IMMEDIATE")
         now = self._tick()
@@ -136,7 +134,7 @@ class Writer:
             else:
                 job.error = None
                 self._remember(transaction.changed)
-                wakes.extend(transaction.wakes)
+                notifications.extend(transaction.notifications)
                 commits.extend(transaction.commits_made)
         self._prune()
         self._connection.execute("COMMIT")
@@ -159,7 +157,7 @@ class Writer:
     def _tick(self) -> int:
         version = self._connection.execute("PRAGMA data_version").fetchone()[0]
         if version != self._version:
-            # Another process has written: what this one knows of sessions may be old.
+            # Another process has written: the cached sessions may be stale.
             self._known.clear()
             self._version = version
         sql = "UPDATE meta SET value = max(value, ?) WHERE name = 'clock' RETURNING value"
@@ -170,11 +168,11 @@ class Writer:
         self._batches += 1
         if self._batches % 1_000 == 0:
             sql = "DELETE FROM changes WHERE number <= (SELECT max(number) FROM changes) - ?"
-            self._connection.execute(sql, (KEPT_CHANGES,))
+            self._connection.execute(sql, (RETAINED_CHANGES,))
 
-    def _answer(self, batch: list[_Job], wakes: list[Notification], commits: list[Commit]) -> None:
-        if wakes:
-            self._listener(wakes, commits)
+    def _answer(self, batch: list[_Job], notifications: list[Notification], commits: list[Commit]) -> None:
+        if notifications:
+            self._listener(notifications, commits)
         for job in batch:
             if job.future.cancelled():
                 continue

@@ -122,7 +122,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path, command: list[str]) 
     (tmp_path / "data" / FILE).write_text("in the way" * 1000)
     done = run(*command, "--data-dir", "data", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "is no SQLite file: move it away" in done.stderr
+    assert "is not an SQLite file: move it away" in done.stderr
 
 
 @pytest.mark.parametrize("command", WRITING, ids=" ".join)

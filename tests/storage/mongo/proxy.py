@@ -1,4 +1,4 @@
-"""A way to the server that breaks where a test wants it to."""
+"""A proxy before the MongoDB server that cuts connections where a test asks for it."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ COMMIT = b"commitTransaction"
 
 
 class Proxy:
-    """Passes all on. `cuts` are what to do with the next commits: cut the connection before or after it is sent."""
+    """Forwards everything. `cuts` are for the next commits: cut the connection "before" or "after" sending one."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -30,7 +30,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Of the database, through this proxy."""
+        """The URL of the database, through this proxy."""
         port = self._server.sockets[0].getsockname()[1]
         return self._url._replace(netloc=f"127.0.0.1:{port}", query="directConnection=true").geturl()
 

@@ -1,4 +1,4 @@
-"""A commit whose answer is lost is neither lost nor done twice."""
+"""A commit whose answer is lost is neither lost nor applied twice."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ async def test_an_append_is_written_once(store: Store, proxy: Proxy, cuts: list[
 
 
 @pytest.mark.parametrize("cuts", CUTS)
-async def test_a_joined_insight_is_joined_once(store: Store, proxy: Proxy, cuts: list[str]) -> None:
+async def test_an_insight_is_joined_once(store: Store, proxy: Proxy, cuts: list[str]) -> None:
     proxy.cuts = list(cuts)
     written = await store.sessions.put_slot(SPACE, SlotWrite("a", SlotName.INSIGHT, "one", InsightMode.APPEND))
     assert not proxy.cuts
@@ -53,27 +53,27 @@ async def test_a_joined_insight_is_joined_once(store: Store, proxy: Proxy, cuts:
 
 
 @pytest.mark.parametrize("cuts", CUTS)
-async def test_a_root_takes_one_index(store: Store, proxy: Proxy, cuts: list[str]) -> None:
+async def test_a_new_root_takes_one_index(store: Store, proxy: Proxy, cuts: list[str]) -> None:
     proxy.cuts = list(cuts)
     made = await store.tree.create(SPACE, NewSession())
     assert not proxy.cuts
     assert [(node.id, node.document.index) for node in await store.tree.roots(SPACE)] == [("a", 0), (made.id, 1)]
 
 
-async def test_listeners_hear_once_of_a_commit_whose_answer_was_lost(store: Store, proxy: Proxy) -> None:
-    heard: list[int] = []
-    store.database.watch(lambda wakes, commits: heard.extend(commit.first for commit in commits))
+async def test_listeners_are_called_once_for_a_commit_whose_answer_was_lost(store: Store, proxy: Proxy) -> None:
+    announced: list[int] = []
+    store.database.watch(lambda _, commits: announced.extend(commit.first for commit in commits))
     proxy.cuts = ["after"] * 3
     await store.sessions.append(SPACE, "a", [UserMessage(content="one")])
-    assert heard == [0]
+    assert announced == [0]
 
 
-async def test_a_caller_that_goes_leaves_the_queue_open(store: Store) -> None:
+async def test_a_cancelled_caller_leaves_the_queue_open(store: Store) -> None:
     for delay in range(20):
-        leaving = asyncio.create_task(store.sessions.append(SPACE, "a", [UserMessage(content="one")]))
+        cancelled = asyncio.create_task(store.sessions.append(SPACE, "a", [UserMessage(content="one")]))
         await asyncio.sleep(delay / 2_000)
-        leaving.cancel()
-        await asyncio.gather(leaving, return_exceptions=True)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
     async with asyncio.timeout(5):
         appended = await store.sessions.append(SPACE, "a", [UserMessage(content="last")])
     meta = await store.sessions.get(SPACE, "a")

@@ -1,10 +1,11 @@
-"""A database that can't be used is refused at the start, saying what to do, and never naming a password."""
+"""A database that can't be used is refused at the start. The error says what to do and never shows a password."""
 
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pymongo
 import pytest
@@ -19,32 +20,42 @@ StartServer = Callable[..., str]
 
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[StartServer]:
-    """Starts SecantusDB with options; `host:port`."""
+    """Starts SecantusDB with options and returns its `host:port`."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*options: str) -> str:
-        place = f"127.0.0.1:{_free_port()}"
-        command = [Path(sys.executable).with_name("secantusd-py"), "--port", place.split(":")[1]]
+        address = f"127.0.0.1:{_free_port()}"
+        command = [str(Path(sys.executable).with_name("secantusd-py")), "--port", address.split(":")[1]]
         server = subprocess.Popen(
             [*command, "--storage-path", tmp_path / "data", *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         started.append(server)
-        with pymongo.MongoClient(f"mongodb://{place}", serverSelectionTimeoutMS=200, directConnection=True) as client:
+        client: pymongo.MongoClient[dict[str, Any]] = pymongo.MongoClient(
+            f"mongodb://{address}", serverSelectionTimeoutMS=200, directConnection=True
+        )
+        with client:
             for _ in range(100):
                 try:
                     client.admin.command("hello")
                 except PyMongoError:
                     time.sleep(0.05)
                 else:
-                    return place
+                    return address
         raise RuntimeError("SecantusDB did not start")
 
     yield start
     for server in started:
         server.kill()
         server.wait()
+
+
+def set_version(url: str, version: int) -> None:
+    """Makes the documents of a database look like those of another schema version."""
+    client: pymongo.MongoClient[dict[str, Any]] = pymongo.MongoClient(url)
+    with client:
+        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": version}})
 
 
 async def refusal(url: str) -> str:
@@ -69,9 +80,9 @@ async def test_no_password(start_server: StartServer) -> None:
 
 
 async def test_no_server() -> None:
-    place = f"127.0.0.1:{_free_port()}"
-    message = await refusal(f"mongodb://someone:s3cret@{place}/sapwood")
-    assert place in message
+    address = f"127.0.0.1:{_free_port()}"
+    message = await refusal(f"mongodb://someone:s3cret@{address}/sapwood")
+    assert address in message
     assert "start it" in message
 
 
@@ -94,19 +105,17 @@ async def test_a_malformed_url(url: str) -> None:
 @pytest.mark.parametrize(("version", "named"), [(99, "newer Sapwood"), (1, "pre-release of Sapwood")])
 async def test_documents_of_another_version(mongodb_database: str, version: int, named: str) -> None:
     await (await open_url(mongodb_database)).close()
-    with pymongo.MongoClient(mongodb_database) as client:
-        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": version}})
+    set_version(mongodb_database, version)
     assert named in await refusal(mongodb_database)
 
 
 async def test_documents_of_a_pre_release(mongodb_database: str) -> None:
     await (await open_url(mongodb_database)).close()
-    with pymongo.MongoClient(mongodb_database) as client:
-        client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})
+    set_version(mongodb_database, 1)
     assert "was written by an earlier pre-release" in await refusal(mongodb_database)
 
 
-async def test_the_name_tells_no_credentials(mongodb_database: str) -> None:
+async def test_the_name_has_no_credentials(mongodb_database: str) -> None:
     database = await open_url(mongodb_database)
     assert database.name.startswith("MongoDB 127.0.0.1:")
     assert database.name.endswith(mongodb_database.rsplit("/", 1)[1])

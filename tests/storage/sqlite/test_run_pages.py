@@ -1,4 +1,4 @@
-"""Pages of runs walk along an index, whatever they are filtered by."""
+"""Every page of runs walks an index, whatever it is filtered by."""
 
 import itertools
 import sqlite3
@@ -23,7 +23,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_no_page_is_sorted_or_scans_a_space(tmp_path: Path) -> None:
+def test_no_page_sorts_or_scans_a_space(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "file", isolation_level=None)) as connection:
         schema.prepare(connection, "file")
         for count in range(len(GIVEN) + 1):

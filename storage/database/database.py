@@ -1,0 +1,84 @@
+"""An open store, and its two ways in: reading, and transactions."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from typing import Protocol, TypeVar
+
+from storage.database.forest import ForestQueries, ForestWrites
+from storage.database.keys import KeyQueries, KeyWrites
+from storage.database.log import LogQueries, LogWrites
+from storage.database.maintenance import MaintenanceQueries, MaintenanceWrites
+from storage.database.notification import Notification
+from storage.database.runs import RunQueries, RunWrites
+from storage.database.sessions import SessionQueries, SessionWrites
+from storage.database.slots import SlotQueries, SlotWrites
+from storage.log.commit import Commit
+
+T = TypeVar("T")
+Listener = Callable[[Sequence[Notification], Sequence[Commit]], None]
+
+
+class Queries(
+    LogQueries, SessionQueries, ForestQueries, SlotQueries, RunQueries, KeyQueries, MaintenanceQueries, Protocol
+):
+    """All reading. In a transaction: its snapshot and its own writes; else what is committed, and stays so."""
+
+
+class Transaction(
+    Queries, LogWrites, SessionWrites, ForestWrites, SlotWrites, RunWrites, KeyWrites, MaintenanceWrites, Protocol
+):
+    """Reading and writing as one unit. Writes that set updatedAt set it by the database's clock."""
+
+
+class Database(Protocol):
+    """An open store."""
+
+    name: str
+    """What the store is and where, for people; without credentials."""
+
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
+        """Runs a query function outside of transactions. Raises Unavailable when the database is out of reach.
+
+        The function awaits nothing but the methods of its argument. `quick` is a hint that it finds a few documents by
+        their keys and needs no snapshot over several calls. SQLite answers such a query on the event loop's own
+        thread, as passing it to another thread and back costs ten times the lookup; it can't tell from the function
+        alone. A store may ignore the hint.
+        """
+        ...
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        """Runs work in one transaction: all of it or, when it raises, nothing. Returns when the result is durable.
+
+        Work is started over on conflicts, so it has no effect outside of the transaction, and awaits nothing but the
+        transaction's methods. Raises what the work raises, or Unavailable.
+
+        `queue` is a hint: work of this process that names a common key will conflict. MongoDB runs such work one
+        after the other, as starting over costs more than waiting; what work will write is not known before it has its
+        snapshot. A store with one writer ignores the hint.
+        """
+        ...
+
+    async def collect(self, log: str, cut: int) -> int:
+        """Drops the commits of a log with first >= cut, and returns how many. Safe to repeat and to interrupt."""
+        ...
+
+    def changes(self) -> AsyncIterator[Sequence[Notification]]:
+        """What other processes and this one commit from now on; LOST where it may have missed something.
+
+        The first item is empty: nothing after it is missed. Raises Unavailable when it can't go on.
+        """
+        ...
+
+    def watch(self, listener: Listener) -> None:
+        """Calls a listener on the event loop with what each commit of this process wrote, once it is durable.
+
+        Commits are those of the transaction, in order. A listener must not raise or block.
+        """
+        ...
+
+    async def ping(self) -> None:
+        """Raises Unavailable when the database is out of reach."""
+        ...
+
+    async def close(self) -> None:
+        """Finishes the transactions under way, then closes all connections."""
+        ...
