@@ -19,7 +19,7 @@ from storage.views.runs import Run
 class Context:
     """One caller's view of the store, for one operation, whose document may be known already.
 
-    `next_seq` is where its feed of a session's events is.
+    `resume_seq` is where to resume its feed of a session's events.
     It serves all events of a subscription, so its loaders batch look-ups of one moment and keep none of them.
     """
 
@@ -30,7 +30,7 @@ class Context:
         self.space = space
         self.role = role
         self.document = document
-        self.next_seq: int | None = None
+        self.resume_seq: int | None = None
 
     @cached_property
     def nodes(self) -> Loader[str, TopologyNode | None]:

@@ -1,4 +1,4 @@
-"""What clients are told live."""
+"""Subscriptions: what changes, as it happens."""
 
 from __future__ import annotations
 
@@ -16,26 +16,30 @@ from schema.inputs import given
 from schema.session import wire_names
 from schema.slot import Slot
 from schema.topology import Forest, TopologyNode
-from storage import errors, events, session_tree
-from storage.live import forest_changes as forest_feed
-from storage.live import slot_changes as slot_feed
-from storage.live import space_events as space_feed
+from storage import events, session_tree
+from storage.live import forest_changes, slot_changes
 from storage.session import SessionStatus, SlotName
 
 
 @strawberry.input
 class SessionPosition:
+    """Where to start in one session."""
+
     session_id: strawberry.ID
     from_seq: int
 
 
 @strawberry.type
 class ForestSnapshot:
+    """The forest to begin with."""
+
     forest: Forest
 
 
 @strawberry.type
 class ForestDelta:
+    """What has changed in the forest since the item before."""
+
     upserted: list[TopologyNode]
     removed_ids: list[strawberry.ID]
 
@@ -45,6 +49,8 @@ ForestChange: TypeAlias = Annotated[ForestSnapshot | ForestDelta, strawberry.uni
 
 @strawberry.type
 class SlotChange:
+    """A slot's newest state; null once it was cleared."""
+
     session_id: strawberry.ID
     name: SlotName
     slot: Slot | None
@@ -52,6 +58,8 @@ class SlotChange:
 
 @strawberry.type
 class Subscription:
+    """The live feeds."""
+
     @strawberry.subscription(
         description="Every event with seq >= fromSeq, in order, each exactly once: first what is stored, then live.\n"
         "Without fromSeq: only what is appended from now on. Completes when the session is deleted.\n"
@@ -64,9 +72,10 @@ class Subscription:
         from_seq: int | None = UNSET,
         types: list[EventType] | None = UNSET,
     ) -> AsyncGenerator[SessionEvent, None]:
+        """Events of one session; the context follows where the feed is."""
         context = info.context
-        source = await context.store.feed.session_events(context.space, session_id, given(from_seq))
-        return _published(source, wire_names(types), context)
+        source = await context.store.live.session_events(context.space, session_id, given(from_seq), wire_names(types))
+        return _events(source, context)
 
     @strawberry.subscription(
         description="Live events of all sessions of the space, or of the subtree under rootId, sessions created later "
@@ -80,12 +89,10 @@ class Subscription:
         positions: list[SessionPosition] | None = UNSET,
         types: list[EventType] | None = UNSET,
     ) -> AsyncGenerator[SessionEvent, None]:
-        places: dict[str, int] = {}
-        for place in given(positions) or ():
-            if places.setdefault(place.session_id, place.from_seq) != place.from_seq:
-                raise errors.BadInput(f"positions: {place.session_id} is named twice, with different fromSeq")
-        found = await space_feed.space_events(info.context.store.feed, info.context.space, given(root_id), places)
-        return _published(found, wire_names(types))
+        """Events of a space or a subtree."""
+        starts = [(position.session_id, position.from_seq) for position in given(positions) or ()]
+        context = info.context
+        return _events(await context.store.live.space_events(context.space, given(root_id), starts, wire_names(types)))
 
     @strawberry.subscription(
         description="A snapshot, then deltas, at most four a second, each with the latest state of every node that "
@@ -98,10 +105,10 @@ class Subscription:
         max_depth: int | None = UNSET,
         status: SessionStatus | None = UNSET,
     ) -> AsyncGenerator[ForestChange, None]:
-        return _forest(
-            await forest_feed.forest_changes(
-                info.context.store.feed, info.context.space, given(root_id), given(max_depth), given(status)
-            )
+        """Changes of the forest or a subtree."""
+        context = info.context
+        return _forest_changes(
+            await context.store.live.forest_changes(context.space, given(root_id), given(max_depth), given(status))
         )
 
     @strawberry.subscription(description="The newest version of each slot that changed, none twice.")
@@ -112,34 +119,28 @@ class Subscription:
         root_id: strawberry.ID | None = UNSET,
         names: list[SlotName] | None = UNSET,
     ) -> AsyncGenerator[SlotChange, None]:
-        wanted = given(names)
-        return _slots(
-            await slot_feed.slot_changes(
-                info.context.store.feed,
-                info.context.space,
-                given(session_id),
-                given(root_id),
-                set(SlotName if wanted is None else wanted),
-            )
+        """Changes of slots of a session, a subtree or the space."""
+        context = info.context
+        return _slot_changes(
+            await context.store.live.slot_changes(context.space, given(session_id), given(root_id), given(names))
         )
 
 
-async def _published(
-    source: AsyncGenerator[events.Event, None], types: list[str] | None, told: Context | None = None
+async def _events(
+    source: AsyncGenerator[events.Event, None], context: Context | None = None
 ) -> AsyncGenerator[SessionEvent, None]:
-    """The events of these types. `told`, of a feed of one session, learns which event is being told."""
+    """Converts events. Sets `resume_seq` of the context, for a feed of one session, to the event being sent."""
     try:
         async for item in source:
-            if told is not None:
-                told.next_seq = item.seq
-            if types is None or item.type in types:
-                yield event.from_domain(item)
+            if context is not None:
+                context.resume_seq = item.seq
+            yield event.from_domain(item)
     finally:
         await source.aclose()
 
 
-async def _forest(
-    source: AsyncGenerator[session_tree.Forest | forest_feed.ForestDelta, None],
+async def _forest_changes(
+    source: AsyncGenerator[session_tree.Forest | forest_changes.ForestDelta, None],
 ) -> AsyncGenerator[ForestChange, None]:
     try:
         async for change in source:
@@ -154,7 +155,7 @@ async def _forest(
         await source.aclose()
 
 
-async def _slots(source: AsyncGenerator[slot_feed.SlotChange, None]) -> AsyncGenerator[SlotChange, None]:
+async def _slot_changes(source: AsyncGenerator[slot_changes.SlotChange, None]) -> AsyncGenerator[SlotChange, None]:
     try:
         async for change in source:
             yield SlotChange(

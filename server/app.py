@@ -54,11 +54,11 @@ async def _collect_leftovers(store: Store) -> None:
 
 
 def _gauge(metrics: Metrics, store: Store, endpoint: Endpoint) -> None:
-    feed = store.feed
+    live = store.live
     metrics.gauge("operations_running", "Queries and mutations under way", lambda: endpoint.operations.running)
-    metrics.gauge("subscriptions", "Subscriptions that wait for wake-ups", lambda: feed.hub.count)
-    metrics.gauge("feed_lag_seconds", "How long the slowest subscription is behind", lambda: feed.hub.lag, largest=True)
-    metrics.gauge("feed_buffer_bytes", "Recent commits held for subscriptions", lambda: feed.buffer.size)
+    metrics.gauge("subscriptions", "Subscriptions that wait for wake-ups", lambda: live.hub.count)
+    metrics.gauge("feed_lag_seconds", "How long the slowest subscription is behind", lambda: live.hub.lag, largest=True)
+    metrics.gauge("feed_buffer_bytes", "Memory that cached recent commits take", lambda: live.recent.memory)
     metrics.gauge("tasks", "Tasks of the event loop", lambda: len(asyncio.all_tasks()))
 
 
@@ -107,10 +107,10 @@ def create_app(settings: Settings) -> Starlette:
             problem = error.message
         except TimeoutError:
             problem = f"the database has not answered for {READY_SECONDS} seconds"
-        if problem is None and not served.store.feed.alive:
+        if problem is None and not served.store.live.alive:
             problem = "changes of other processes are not being followed"
         body: dict[str, Any] = {"status": "ready"} if problem is None else {"status": "unavailable", "reason": problem}
-        body["subscriptions"] = served.store.feed.hub.count
+        body["subscriptions"] = served.store.live.hub.count
         body["operations"] = served.endpoint.operations.running
         return JSONResponse(body, status_code=200 if problem is None else 503)
 

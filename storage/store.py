@@ -1,11 +1,12 @@
-"""A store: sessions, tree, views and feed over one database."""
+"""A store: sessions, tree, views and live feeds over one database."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from storage.database import Database, Transaction
 from storage.forms import Forms
-from storage.live.feed import Feed
+from storage.live.reader import LiveReader
+from storage.log.recent import RecentCommits
 from storage.maintenance import Maintenance
 from storage.readers.conversation import ConversationReader
 from storage.readers.messages import MessageReader
@@ -36,10 +37,11 @@ class Store(UnitOfWork):
 
     def __init__(self, database: Database) -> None:
         self._direct = Direct(database)
-        self._surfaces = Surfaces()
+        recent = RecentCommits()
+        self._surfaces = Surfaces(recent=recent)
         super().__init__(self._direct, self._surfaces)
         self.database = database
-        self.feed = Feed(database)
+        self.live = LiveReader(database, recent)
 
     async def transaction(self, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
         """Runs several operations as one: all of them, or nothing when `work` raises or one of them was refused.
@@ -67,5 +69,5 @@ class Store(UnitOfWork):
 
     async def close(self) -> None:
         """Ends all feeds, then closes the database."""
-        await self.feed.close()
+        await self.live.close()
         await self.database.close()

@@ -26,13 +26,13 @@ def check(
 
 async def _check(settings: Settings, repair: bool, as_json: bool) -> bool:
     """Whether no problem is left."""
-    from storage.check import store as checking
+    from storage.check.store import check_store, count_sessions
 
     problems: list[Problem] = []
     async with opened(settings, existing=True) as store:
-        sessions = await checking.count_sessions(store.database)
+        sessions = await count_sessions(store.database)
         with progress("Checking sessions", sessions) as advance:
-            async for problem in checking.check(store.database, repair=repair, progress=advance):
+            async for problem in check_store(store.database, repair=repair, progress=advance):
                 problems.append(problem)
                 if not as_json:
                     print(problem, flush=True)

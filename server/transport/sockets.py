@@ -261,9 +261,9 @@ class Socket:
     def _stalled(self) -> tuple[int, str]:
         """Why the socket of a client that reads nothing is closed, and where its feeds are."""
         places = [
-            f"{running.id}={running.operation.context.next_seq}"
+            f"{running.id}={running.operation.context.resume_seq}"
             for running in self._running.values()
-            if running.operation.context.next_seq is not None
+            if running.operation.context.resume_seq is not None
         ]
         resume = f"; resume from {', '.join(places)}" if places else ""
         return TRY_AGAIN_LATER, _short(f"nothing was read{resume}")

@@ -1,4 +1,4 @@
-"""Checking the nodes of a space: parents, ancestors, indexes, counts of children and references."""
+"""Checks the nodes of a space: parents, ancestors, indexes, counts of children, and references."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,13 +12,13 @@ from storage.topology import NodeDocument
 
 
 async def check_forest(database: Database, space: str, repair: bool) -> list[Problem]:
-    """What is wrong with the nodes of a space. Parents come before children, as the repair of one may mend the other's.
+    """What is wrong with the nodes of a space, parents before children: repairing a parent may repair its children.
 
-    A node whose parent is missing becomes a root, and so does one node of a circle: where the forest shows them.
+    A node whose parent is missing becomes a root, as the forest shows it already, and so does one node of a cycle.
     """
     found: list[Problem] = []
-    for id in _circles(await _nodes(database, space)):
-        found += await database.transact(partial(_break_circle, space=space, id=id, repair=repair))
+    for id in _cycles(await _nodes(database, space)):
+        found += await database.transact(partial(_break_cycle, space=space, id=id, repair=repair))
     for id in _suspects(await _nodes(database, space)):
         found += await database.transact(partial(_examine, space=space, id=id, repair=repair))
     return found
@@ -29,8 +29,8 @@ async def _nodes(database: Database, space: str) -> list[NodeDocument]:
     return [node.model_copy(update={"config": None}) for node in topology.depth_first(nodes)]
 
 
-def _circles(nodes: Sequence[NodeDocument]) -> list[str]:
-    """The smallest id of each circle of parents."""
+def _cycles(nodes: Sequence[NodeDocument]) -> list[str]:
+    """The smallest id of each cycle of parents."""
     parents = {node.id: node.parent_id for node in nodes}
     found: list[str] = []
     done: set[str] = set()
@@ -48,7 +48,7 @@ def _circles(nodes: Sequence[NodeDocument]) -> list[str]:
 
 
 def _suspects(nodes: Sequence[NodeDocument]) -> list[str]:
-    """Which nodes look wrong beside the others, in the order given."""
+    """The ids of the nodes that contradict the others, in the order given."""
     by_id = {node.id: node for node in nodes}
     children: dict[str | None, list[NodeDocument]] = {}
     for node in nodes:
@@ -71,13 +71,13 @@ def _ancestors(node: NodeDocument, by_id: Mapping[str, NodeDocument]) -> tuple[s
 
 
 def _repeats(siblings: Sequence[NodeDocument]) -> list[str]:
-    """Those that have the index of a sibling with a smaller id."""
+    """The ids of the nodes that share their index with a sibling of smaller id."""
     ordered = sorted(siblings, key=lambda node: (node.index, node.id))
     return [node.id for before, node in pairwise(ordered) if before.index == node.index]
 
 
 def _counters(node: NodeDocument, children: Sequence[NodeDocument]) -> dict[str, int]:
-    """Those counters of a node that its children contradict, as they must be."""
+    """The right values of the counters of a node that its children contradict."""
     next_index = max((child.index + 1 for child in children), default=0)
     wrong: dict[str, int] = {}
     if node.child_count != len(children):
@@ -91,7 +91,7 @@ def _is_kin(one: NodeDocument, other: NodeDocument) -> bool:
     return one.id == other.id or one.id in other.ancestors or other.id in one.ancestors
 
 
-async def _break_circle(tx: Transaction, *, space: str, id: str, repair: bool) -> list[Problem]:
+async def _break_cycle(tx: Transaction, *, space: str, id: str, repair: bool) -> list[Problem]:
     node = await tx.node(space, id)
     seen: set[str] = set()
     above = node
@@ -107,7 +107,7 @@ async def _break_circle(tx: Transaction, *, space: str, id: str, repair: bool) -
 
 
 async def _examine(tx: Transaction, *, space: str, id: str, repair: bool) -> list[Problem]:
-    """What is wrong with one node as it is now."""
+    """What is wrong with one node now."""
     node = await tx.node(space, id)
     if node is None:
         return []
@@ -120,6 +120,8 @@ async def _examine(tx: Transaction, *, space: str, id: str, repair: bool) -> lis
 
 
 class _Examination:
+    """Checks one node inside a transaction, and collects what to change."""
+
     def __init__(self, tx: Transaction, node: NodeDocument, repair: bool) -> None:
         self.found: list[Problem] = []
         self._tx = tx
@@ -132,7 +134,7 @@ class _Examination:
         self._changes |= changes
 
     async def parent(self) -> None:
-        """The parent exists, the ancestors are it and its own, and no sibling has the same index."""
+        """Checks that the parent exists, that the ancestors follow from it, and that no sibling has the same index."""
         tx, node = self._tx, self._node
         parent = None if node.parent_id is None else await tx.node(node.space, node.parent_id)
         ancestors = (parent.id, *parent.ancestors) if parent is not None else ()
@@ -153,7 +155,7 @@ class _Examination:
         return node.id in _repeats(siblings)
 
     async def children(self) -> None:
-        """The counters agree with the children that there are."""
+        """Checks the counters against the children."""
         wrong = _counters(self._node, await self._tx.children(self._node.space, [self._node.id]))
         if "child_count" in wrong:
             what = f"counts {self._node.child_count} children and has {wrong['child_count']}"
@@ -163,7 +165,7 @@ class _Examination:
             self._wrong(what, "it goes on after the largest", next_index=wrong["next_index"])
 
     async def refs(self) -> None:
-        """Each reference has an end, which is neither ancestor nor descendant."""
+        """Checks that each reference leads to a node that is neither ancestor nor descendant."""
         targets = await self._tx.nodes(self._node.space, self._node.refs)
         missing = [ref for ref in self._node.refs if ref not in targets]
         if missing:
@@ -176,7 +178,7 @@ class _Examination:
                 self.found.append(Problem(self._node.space, self._node.id, what, by_hand=by_hand))
 
     async def write(self) -> None:
-        """Makes the changes, and those to the ancestors of descendants that come with them."""
+        """Writes the changes, and the ancestors of descendants that follow from them."""
         tx, node, changes = self._tx, self._node, self._changes
         if not changes or not self._repair:
             return
@@ -184,8 +186,8 @@ class _Examination:
             changes["index"] = await self._next_index(changes)
         await tx.change_node(node, changes)
         if "ancestors" in changes:
-            below = [member for member in await tx.subtree(node.space, node.id) if node.id in member.ancestors]
-            await tx.move_nodes([_rebased(member, node.id, changes["ancestors"]) for member in below])
+            descendants = [each for each in await tx.subtree(node.space, node.id) if node.id in each.ancestors]
+            await tx.move_nodes([_rebased(each, node.id, changes["ancestors"]) for each in descendants])
 
     async def _next_index(self, changes: dict[str, Any]) -> int:
         tx, node = self._tx, self._node
@@ -197,7 +199,7 @@ class _Examination:
         return parent.next_index
 
 
-def _rebased(member: NodeDocument, id: str, ancestors: tuple[str, ...]) -> NodeDocument:
+def _rebased(descendant: NodeDocument, id: str, ancestors: tuple[str, ...]) -> NodeDocument:
     """A descendant of `id` with the new ancestors of `id` above it."""
-    kept = member.ancestors[: member.ancestors.index(id) + 1]
-    return member.model_copy(update={"ancestors": (*kept, *ancestors)})
+    up_to_id = descendant.ancestors[: descendant.ancestors.index(id) + 1]
+    return descendant.model_copy(update={"ancestors": (*up_to_id, *ancestors)})

@@ -1,4 +1,4 @@
-"""Checking logs: commits without gaps, and what is derived from events against a fold of them."""
+"""Checks logs: that commits follow without gaps, and that what is derived from events is a fold of them."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -23,11 +23,11 @@ RESTORE = "restore a backup, or export what is left of it and delete it"
 
 
 class _Damaged(Exception):
-    """A log that can't be followed any further; the message says where."""
+    """The log can't be read any further; the message says where."""
 
 
 class LogCheck:
-    """Checks the logs of sessions, each part of a log once however many forks share it."""
+    """Checks the logs of sessions. Reads each part of a log once, however many forks share it."""
 
     def __init__(self, database: Database, repair: bool) -> None:
         self._database = database
@@ -37,7 +37,7 @@ class LogCheck:
         self._found: list[Problem] = []
 
     async def check(self, meta: SessionMeta) -> list[Problem]:
-        """What is wrong with the visible log of a session and with the state that its document holds of it."""
+        """What is wrong with the visible log of a session, and with its state in the session's document."""
         self._found = []
         try:
             _check_segments(meta)
@@ -46,19 +46,19 @@ class LogCheck:
                 state = await self._walk(meta, segment, segment.to or 0, state)
             await self._check_own(meta, state)
         except _Damaged as damage:
-            if await self._is_still(meta):
+            if await self._exists(meta):
                 self._found.append(Problem(meta.space, meta.id, str(damage), by_hand=RESTORE))
             else:
-                # It was deleted meanwhile, and what went with it is not damage to those that share the rest.
+                # The session was deleted meanwhile; what was deleted with it is no damage to forks that share the rest.
                 self._damaged.difference_update(segment.log for segment in meta.segments)
         return self._found
 
-    async def _is_still(self, meta: SessionMeta) -> bool:
+    async def _exists(self, meta: SessionMeta) -> bool:
         now = await self._database.read(lambda queries: queries.session(meta.space, meta.id))
         return now is not None and now.log == meta.log
 
     async def _check_own(self, meta: SessionMeta, inherited: LogState) -> None:
-        """Follows the session's own log to its end, then holds the session's document against it."""
+        """Reads the session's own log to its end, then checks the session's document against it."""
         state = inherited
         now: SessionMeta | None = meta
         while now is not None and now.log == meta.log:
@@ -77,7 +77,7 @@ class LogCheck:
             now = await self._database.read(lambda queries: queries.session(meta.space, meta.id))
 
     async def _walk(self, meta: SessionMeta, segment: Segment, stop: int, start: LogState) -> LogState:
-        """Follows a log whose first event meets the state `start`, to `stop` or its end; the state there."""
+        """Reads a log, whose state before its first event is `start`, to `stop` or its end; the state there."""
         if segment.log in self._damaged:
             raise _Damaged(f"shares events of the damaged log {segment.log}")
         known = self._walked.get(segment.log)
@@ -93,9 +93,9 @@ class LogCheck:
                 if not commits:
                     break
                 for commit in commits:
-                    read = _read(commit, fold.head)
-                    reached = _folded(fold, read, stop)
-                    wrong += await self._contradictions(commit, read, fold.done(), stop)
+                    events = _read(commit, fold.head)
+                    reached = _folded(fold, events, stop)
+                    wrong += await self._contradictions(commit, events, fold.done(), stop)
             if stop < BEYOND and fold.head < stop:
                 raise _Damaged(f"lacks the events {fold.head} to {stop - 1} of log {segment.log}")
         except _Damaged:
@@ -107,47 +107,47 @@ class LogCheck:
             self._found.append(Problem(meta.space, meta.id, f"{wrong[0]}{more}", by_hand=RESTORE))
         return reached
 
-    async def _contradictions(self, commit: Commit, read: Sequence[Event], state: LogState, stop: int) -> list[str]:
-        """What a commit says of itself and its events do not. `state` is the log's after it.
+    async def _contradictions(self, commit: Commit, events: Sequence[Event], state: LogState, stop: int) -> list[str]:
+        """Where a commit contradicts its events. `state` is the log's state after it.
 
-        What it starts or shows must be found by the turn, step or card, but for what is at `stop` or later: it is
-        beyond all cuts.
+        Turns, steps and cards must be found by their marks, except those at `stop` or later, which no session reads.
         """
         turns = {
-            turn_mark(commit.log, event.turn_id or ""): event.seq for event in read if isinstance(event, TurnStart)
+            turn_mark(commit.log, event.turn_id or ""): event.seq for event in events if isinstance(event, TurnStart)
         }
         steps = {
             step_mark(commit.log, event.turn_id or "", event.step_id or ""): event.seq
-            for event in read
+            for event in events
             if isinstance(event, StepStart)
         }
-        cards = marked_cards(commit.log, commit.first, read)
-        said = {
-            "types of events": set(commit.types) == {event.type for event in read},
+        cards = marked_cards(commit.log, commit.first, events)
+        card_marks, card_seqs = tuple(mark for mark, _ in cards), tuple(seq for _, seq in cards)
+        agreements = {
+            "types of events": set(commit.types) == {event.type for event in events},
             "totals": commit.totals == state.totals,
             "open turns and steps": commit.open == state.open,
             "turns": (commit.turns, commit.turn_seqs) == (tuple(turns), tuple(turns.values())),
             "steps": (commit.steps, commit.step_seqs) == (tuple(steps), tuple(steps.values())),
-            "cards": (commit.cards, commit.card_seqs) == (tuple(m for m, _ in cards), tuple(s for _, s in cards)),
+            "cards": (commit.cards, commit.card_seqs) == (card_marks, card_seqs),
         }
-        wrong = [f"has a commit at {commit.first} with wrong {name}" for name, right in said.items() if not right]
+        wrong = [f"has a commit at {commit.first} with wrong {name}" for name, right in agreements.items() if not right]
         if turns or steps:
             found = await self._database.read(partial(_marks, turns=turns, steps=steps))
             if not {start for start in (*turns.items(), *steps.items()) if start[1] < stop} <= found:
                 wrong.append(f"has a commit at {commit.first} that can't be found by the turns and steps it starts")
         if cards:
-            held = await self._database.read(
+            indexed = await self._database.read(
                 partial(_cards, spans=[MarkSpan(mark, seq, seq + 1) for mark, seq in cards])
             )
-            if not {card for card in cards if card[1] < stop} <= held:
+            if not {card for card in cards if card[1] < stop} <= indexed:
                 wrong.append(f"has a commit at {commit.first} that can't be found by the cards it holds")
         return wrong
 
 
-def _folded(fold: Fold, read: Sequence[Event], stop: int) -> LogState:
-    """Folds the events of a commit; the state at `stop`, or after the commit if that is before."""
+def _folded(fold: Fold, events: Sequence[Event], stop: int) -> LogState:
+    """Folds the events of a commit; the state at `stop`, or after the commit if it ends before."""
     reached: LogState | None = None
-    for event in read:
+    for event in events:
         fold.add(event)
         if fold.head == stop:
             reached = fold.done()
@@ -184,7 +184,7 @@ def _read(commit: Commit, expected: int) -> list[Event]:
 
 
 def _check_segments(meta: SessionMeta) -> None:
-    """Raises if the parts of a visible log do not follow each other."""
+    """Raises unless the segments of the visible log follow each other."""
     if not meta.segments:
         raise _Damaged("has no log")
     starts = [segment.start for segment in meta.segments]
@@ -196,17 +196,14 @@ def _check_segments(meta: SessionMeta) -> None:
 async def _wrong_state(
     queries: Queries, *, meta: SessionMeta, inherited: LogState, state: LogState
 ) -> dict[str, Any] | None:
-    """The fields of a session's document that its log contradicts, as they must be; None if they must wait.
-
-    They must wait when the log has gone on meanwhile.
-    """
+    """The right values of the fields of a session's document that its log contradicts; None if the log has grown."""
     now = await queries.session(meta.space, meta.id)
     if now is None or now.log != meta.log:
         return {}
     if now.head > state.head or await queries.commits(meta.log, state.head, BEYOND, max_events=1, max_bytes=1):
         return None
-    held = (await queries.slots(meta.space, [meta.id])).get(meta.id) or empty(meta)
-    memory_at_seq = held.memory.at_seq if held.memory is not None else 0
+    slots = (await queries.slots(meta.space, [meta.id])).get(meta.id) or empty(meta)
+    memory_at_seq = slots.memory.at_seq if slots.memory is not None else 0
     right = {
         "head": state.head,
         "open": state.open,
@@ -221,7 +218,7 @@ async def _wrong_state(
 async def _settle(
     tx: Transaction, *, meta: SessionMeta, inherited: LogState, state: LogState, repair: bool
 ) -> list[Problem] | None:
-    """Looks at the session's document again in one transaction, and repairs it. None: the log has gone on."""
+    """Checks the session's document again, inside a transaction, and repairs it; None if the log has grown."""
     changes = await _wrong_state(tx, meta=meta, inherited=inherited, state=state)
     if changes is None:
         return None

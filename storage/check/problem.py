@@ -1,13 +1,13 @@
-"""What a check has found."""
+"""What a check finds."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`what` is wrong with session `id`; `repair` is what a repair does about it, or None where it can do nothing.
+    """What is wrong with session `id`.
 
-    `by_hand` is what a person can do instead.
+    `repair` says what a repair does about it; where it is None, `by_hand` says what a person can do.
     """
 
     space: str
@@ -18,7 +18,7 @@ class Problem:
     repaired: bool = False
 
     def done(self) -> "Problem":
-        """The same, repaired."""
+        """The same problem, repaired."""
         return replace(self, repaired=True)
 
     def __str__(self) -> str:

@@ -1,17 +1,17 @@
-"""Checking that what a store holds is whole, and repairing what can be repaired without inventing anything.
+"""Checks that a store is whole, and repairs what can be repaired without making anything up.
 
-Everything that looks wrong is looked at again, and repaired, in one transaction, so that a check may run beside a
-server. Held in memory are the nodes of one space, without contents, the rows of runs of one session, and one page of a
-log.
+Whatever looks wrong is checked again and repaired in one transaction, so a check may run beside a server. In memory it
+holds the nodes of one space, without contents, the rows of runs of one session, and one page of a log.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import partial
 
 from storage import scope, slots
-from storage.check import forest, runs
+from storage.check.forest import check_forest
 from storage.check.logs import BEYOND, LogCheck
 from storage.check.problem import Problem
+from storage.check.runs import check_orphans, check_runs
 from storage.database import Database, Queries, Transaction
 from storage.session import SessionFilter, SessionMeta, SessionOrder
 from storage.topology import NodeDocument
@@ -23,12 +23,12 @@ def _silent(_: int) -> None:
     pass
 
 
-async def check(
+async def check_store(
     database: Database, *, repair: bool = False, progress: Callable[[int], None] = _silent
 ) -> AsyncIterator[Problem]:
-    """What is wrong in all spaces, with `repair` after what can be repaired was.
+    """Yields what is wrong in all spaces; with `repair`, repairs what it can first.
 
-    `progress` hears how many sessions were checked since it last did.
+    Calls `progress` with the number of sessions checked since its last call.
     """
     owned: set[str] = set()
     unsound: set[str] = set()
@@ -36,31 +36,31 @@ async def check(
     for space in await database.read(lambda queries: queries.all_spaces()):
         for problem in await _documents(database, space, repair):
             yield problem
-        for problem in await forest.check_forest(database, space, repair):
+        for problem in await check_forest(database, space, repair):
             yield problem
-        async for page in _pages(database, space):
+        async for page in _session_pages(database, space):
             for meta in page:
                 owned.add(meta.log)
                 found = await logs.check(meta)
                 read = {segment.log for segment in meta.segments}
                 if any(problem.by_hand for problem in found):
                     unsound |= read
-                # What a damaged log gives is no reason to doubt rows that were kept with it.
+                # A damaged log is no reason to doubt the rows that were written with it.
                 if not read & unsound:
-                    found = found + await runs.check_runs(database, meta, repair)
+                    found = found + await check_runs(database, meta, repair)
                 for problem in found:
                     yield problem
             progress(len(page))
-        for problem in await runs.left_over(database, space, repair):
+        for problem in await check_orphans(database, space, repair):
             yield problem
     for log in await database.read(lambda queries: queries.all_logs()):
-        left_over = None if log in owned else await _left_over(database, log, repair)
-        if left_over is not None:
-            yield left_over
+        unread = None if log in owned else await _check_unread(database, log, repair)
+        if unread is not None:
+            yield unread
 
 
 async def count_sessions(database: Database) -> int:
-    """How many sessions a check goes through."""
+    """How many sessions there are to check."""
 
     async def query(queries: Queries) -> int:
         return sum([await queries.count_sessions(space, SessionFilter()) for space in await queries.all_spaces()])
@@ -68,7 +68,7 @@ async def count_sessions(database: Database) -> int:
     return await database.read(query)
 
 
-async def _pages(database: Database, space: str) -> AsyncIterator[Sequence[SessionMeta]]:
+async def _session_pages(database: Database, space: str) -> AsyncIterator[Sequence[SessionMeta]]:
     after: tuple[int, str] | None = None
     while True:
         page = await database.read(partial(_page, space=space, after=after))
@@ -83,7 +83,7 @@ async def _page(queries: Queries, *, space: str, after: tuple[int, str] | None) 
 
 
 async def _documents(database: Database, space: str, repair: bool) -> list[Problem]:
-    """Each session has its node and its slots, and each of these its session."""
+    """Checks that each session has its node and slots, and each of these its session."""
 
     async def query(queries: Queries) -> Collection[str]:
         sessions = {head.id for head in await queries.heads(space)}
@@ -101,14 +101,14 @@ async def _documents(database: Database, space: str, repair: bool) -> list[Probl
 
 async def _incomplete(tx: Transaction, *, space: str, id: str, repair: bool) -> Problem | None:
     session, node = await tx.session(space, id), await tx.node(space, id)
-    held = (await tx.slots(space, [id])).get(id)
+    held_slots = (await tx.slots(space, [id])).get(id)
     if session is not None and node is None:
         if repair:
             await _insert_node(tx, session)
-            if held is None:
+            if held_slots is None:
                 await tx.insert_slots(slots.empty(session))
         return Problem(space, id, "has no node in the forest", "it becomes a root", repaired=repair)
-    if session is not None and held is None:
+    if session is not None and held_slots is None:
         if repair:
             await tx.insert_slots(slots.empty(session))
             await tx.change_session(session, {"memory_at_seq": 0, "behind": session.head > 0})
@@ -116,7 +116,7 @@ async def _incomplete(tx: Transaction, *, space: str, id: str, repair: bool) -> 
     if session is None and node is not None:
         what = "has a node, and its session is missing"
         return Problem(space, id, what, by_hand="restore a backup, or delete the session to be rid of its node")
-    if session is None and held is not None:
+    if session is None and held_slots is not None:
         if repair:
             await tx.delete(space, [id])
         return Problem(space, id, "has slots, and neither session nor node", "they are dropped", repaired=repair)
@@ -138,8 +138,8 @@ async def _insert_node(tx: Transaction, session: SessionMeta) -> None:
     )
 
 
-async def _left_over(database: Database, log: str, repair: bool) -> Problem | None:
-    """Commits of a log without an owner that no fork shares either."""
+async def _check_unread(database: Database, log: str, repair: bool) -> Problem | None:
+    """The commits of a log that neither its session nor a fork reads, as a problem."""
 
     async def query(queries: Queries) -> Problem | None:
         holders = await queries.holders(log)

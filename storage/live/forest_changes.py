@@ -24,8 +24,23 @@ class ForestDelta:
     removed_ids: list[str]
 
 
-class ForestTail:
-    """What one reader has been shown of the forest."""
+async def forest_changes(
+    feed: Feed,
+    space: str,
+    root_id: str | None = None,
+    max_depth: int | None = None,
+    status: SessionStatus | None = None,
+) -> AsyncGenerator[Forest | ForestDelta, None]:
+    """A snapshot, then deltas. Ends when the root is deleted. Raises NotFound or BadInput at once."""
+    if max_depth is not None and max_depth < 0:
+        raise errors.BadInput(f"maxDepth: must not be negative, is {max_depth}")
+    async with feed.registered(space) as subscription:
+        tail = _ForestTail(feed, subscription, root_id, max_depth, status)
+        return tail.changes(await tail.start())
+
+
+class _ForestTail:
+    """The forest as one reader's client knows it."""
 
     def __init__(
         self,
@@ -40,24 +55,24 @@ class ForestTail:
         self._root_id = root_id
         self._max_depth = max_depth
         self._status = status
-        self._shown: dict[str, TopologyNode] = {}
-        self._gone = False
+        self._known: dict[str, TopologyNode] = {}
+        self._root_is_gone = False
 
-    async def snapshot(self) -> Forest:
-        """The forest to begin with. Raises NotFound for an unknown root."""
+    async def start(self) -> Forest:
+        """Reads the snapshot."""
         forest = await self._feed.database.read(self._forest)
         if forest is None:
             raise errors.NotFound(f"rootId: no session {self._root_id!r}")
-        self._shown = {node.id: node for node in forest.nodes}
+        self._known = {node.id: node for node in forest.nodes}
         return forest
 
     async def _forest(self, queries: Queries) -> Forest | None:
         return await read_forest(queries, self._subscription.space, self._root_id, self._max_depth, self._status)
 
-    async def changes(self, first: Forest) -> AsyncGenerator[Forest | ForestDelta, None]:
-        """The snapshot, then deltas. Ends when the root is deleted."""
+    async def changes(self, snapshot: Forest) -> AsyncGenerator[Forest | ForestDelta, None]:
+        """The snapshot, then deltas."""
         try:
-            yield first
+            yield snapshot
             while True:
                 await self._subscription.wait()
                 began = time.monotonic()
@@ -67,7 +82,7 @@ class ForestTail:
                 delta = await self._delta(pending, lost)
                 if delta.upserted or delta.removed_ids:
                     yield delta
-                if self._gone:
+                if self._root_is_gone:
                     return
                 await asyncio.sleep(max(0.0, began + DELTA_SECONDS - time.monotonic()))
         finally:
@@ -75,7 +90,7 @@ class ForestTail:
 
     async def _delta(self, pending: dict[str, Pending], lost: bool) -> ForestDelta:
         if lost or self._status is not None or self._root_id in pending:
-            return await self._compared()
+            return await self._compare_all()
         ids = [id for id, change in pending.items() if change.log or change.node or change.session]
         if not ids:
             return ForestDelta([], [])
@@ -87,39 +102,30 @@ class ForestTail:
 
         found = await self._feed.read(self._subscription, query)
         inside = {node.id: node for node in found if self._in_scope(node)}
-        removed = [id for id in ids if id in self._shown and id not in inside]
-        return self._told([node for id, node in inside.items() if self._shown.get(id) != node], removed)
+        removed = [id for id in ids if id in self._known and id not in inside]
+        return self._learn([node for id, node in inside.items() if self._known.get(id) != node], removed)
 
     def _in_scope(self, node: TopologyNode) -> bool:
-        base = 0
+        root_depth = 0
         if self._root_id is not None:
             if node.id != self._root_id and self._root_id not in node.document.ancestors:
                 return False
-            base = self._shown[self._root_id].depth
-        return self._max_depth is None or node.depth - base <= self._max_depth
+            root_depth = self._known[self._root_id].depth
+        return self._max_depth is None or node.depth - root_depth <= self._max_depth
 
-    async def _compared(self) -> ForestDelta:
+    async def _compare_all(self) -> ForestDelta:
+        """Reads the forest again and compares it with what the client knows."""
         forest = await self._feed.read(self._subscription, self._forest)
-        self._gone = forest is None
+        self._root_is_gone = forest is None
         now = {} if forest is None else {node.id: node for node in forest.nodes}
-        changed = [node for id, node in now.items() if self._shown.get(id) != node]
-        return self._told(changed, [id for id in self._shown if id not in now])
+        changed = [node for id, node in now.items() if self._known.get(id) != node]
+        return self._learn(changed, [id for id in self._known if id not in now])
 
-    def _told(self, upserted: list[TopologyNode], removed: list[str]) -> ForestDelta:
+    def _learn(self, upserted: list[TopologyNode], removed: list[str]) -> ForestDelta:
+        """The delta of these nodes, which the client knows from now on."""
         for node in upserted:
-            self._shown[node.id] = node
+            self._known[node.id] = node
         for id in removed:
-            del self._shown[id]
+            del self._known[id]
         upserted.sort(key=lambda node: (node.depth, node.document.index, node.id))
         return ForestDelta(upserted, removed)
-
-
-async def forest_changes(
-    feed: Feed, space: str, root_id: str | None, max_depth: int | None, status: SessionStatus | None
-) -> AsyncGenerator[Forest | ForestDelta, None]:
-    """A snapshot, then deltas. Raises NotFound or BadInput at once."""
-    if max_depth is not None and max_depth < 0:
-        raise errors.BadInput(f"maxDepth: must not be negative, is {max_depth}")
-    async with feed.registered(space) as subscription:
-        tail = ForestTail(feed, subscription, root_id, max_depth, status)
-        return tail.changes(await tail.snapshot())

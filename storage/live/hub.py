@@ -1,6 +1,6 @@
-"""Wake-ups within this process: who waits for what, and what has been reported since it last looked.
+"""Notifications within this process: who waits for what, and what was reported to each since it last checked.
 
-A subscription holds no events, only which sessions it must look at again; so a slow reader costs nothing.
+A subscription holds no events, only which sessions to read again; so a slow reader costs nothing.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from storage.database import Notification
 
 @dataclass(slots=True)
 class Pending:
-    """What was reported of one session since the last look. Its new commits reach to seq `last`."""
+    """What was reported of one session since the reader last checked. Its new commits reach to seq `last`."""
 
     log: bool = False
     session: bool = False
@@ -22,21 +22,21 @@ class Pending:
     slots: bool = False
     last: int = -1
 
-    def add(self, wake: Notification) -> None:
-        """Joins a wake-up."""
-        if wake.kind == "log":
+    def add(self, notification: Notification) -> None:
+        """Merges a notification."""
+        if notification.kind == "log":
             self.log = True
-            self.last = max(self.last, wake.last)
-        elif wake.kind == "node":
+            self.last = max(self.last, notification.last)
+        elif notification.kind == "node":
             self.node = True
-        elif wake.kind == "slots":
+        elif notification.kind == "slots":
             self.slots = True
         else:
             self.session = True
 
 
 class Subscription:
-    """One reader's place in the hub: of one session, or of a whole space."""
+    """One reader of one session, or with `id` None of a whole space."""
 
     def __init__(self, space: str, id: str | None) -> None:
         self.space = space
@@ -45,30 +45,30 @@ class Subscription:
         self.lost = False
         self.closed = False
         self.behind_since: float | None = None
-        """When the first wake-up came that the reader has not looked at (time.monotonic)."""
+        """When the oldest notification that the reader has not taken arrived (time.monotonic)."""
         self._event = asyncio.Event()
 
-    def notify(self, wake: Notification) -> None:
-        """Notes a wake-up and lets the reader go on."""
+    def notify(self, notification: Notification) -> None:
+        """Records a notification and wakes the reader."""
         if self.behind_since is None:
             self.behind_since = time.monotonic()
-        if wake.lost:
+        if notification.lost:
             self.lost = True
         else:
-            self.pending.setdefault(wake.id, Pending()).add(wake)
+            self.pending.setdefault(notification.id, Pending()).add(notification)
         self._event.set()
 
     def close(self) -> None:
-        """Lets the reader go on, to its end."""
+        """Wakes the reader so that it ends."""
         self.closed = True
         self._event.set()
 
     async def wait(self) -> None:
-        """Returns once something was reported since `take`."""
+        """Returns once something was reported since the last `take`."""
         await self._event.wait()
 
     def take(self) -> tuple[dict[str, Pending], bool]:
-        """What is pending, by session, and whether changes may have been lost; forgets both."""
+        """Returns and clears what is pending, by session id, and whether changes may have been lost."""
         pending, lost = self.pending, self.lost
         self.pending, self.lost = {}, False
         self.behind_since = None
@@ -78,7 +78,7 @@ class Subscription:
 
 
 class Hub:
-    """All subscriptions of this process. It holds them weakly: one whose reader is gone is gone too."""
+    """All subscriptions of this process. It holds them weakly: a subscription ends with its reader."""
 
     def __init__(self) -> None:
         self._subscriptions: dict[tuple[str, str | None], weakref.WeakSet[Subscription]] = {}
@@ -90,20 +90,20 @@ class Hub:
 
     @property
     def lag(self) -> float:
-        """Seconds for which the slowest reader has not looked at what it was woken for."""
+        """Seconds for which the slowest reader has left a notification untaken."""
         waiting = [each.behind_since for group in self._subscriptions.values() for each in group]
         return max((time.monotonic() - since for since in waiting if since is not None), default=0.0)
 
     def subscribe(self, space: str, id: str | None = None) -> Subscription:
-        """Registers a reader of one session, or of all of the space."""
+        """Registers a reader of one session, or of the whole space."""
         subscription = Subscription(space, id)
-        # Made before the set's own reference, it is called after it, and finds the set without the subscription.
+        # Weak references call back newest first: the set, added to below, drops the subscription before this tidies.
         weakref.finalize(subscription, self._tidy, (space, id)).atexit = False
         self._subscriptions.setdefault((space, id), weakref.WeakSet()).add(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Forgets a reader."""
+        """Removes a reader."""
         key = (subscription.space, subscription.id)
         if (group := self._subscriptions.get(key)) is not None:
             group.discard(subscription)
@@ -113,17 +113,16 @@ class Hub:
         if key in self._subscriptions and not self._subscriptions[key]:
             del self._subscriptions[key]
 
-    def listens(self, space: str, id: str) -> bool:
-        """Whether anybody waits for this session."""
-        return (space, id) in self._subscriptions or (space, None) in self._subscriptions
-
-    def publish(self, wakes: Iterable[Notification]) -> None:
-        """Reports wake-ups to those who wait for them."""
-        for wake in wakes:
-            keys = list(self._subscriptions) if wake.lost else [(wake.space, wake.id), (wake.space, None)]
+    def publish(self, notifications: Iterable[Notification]) -> None:
+        """Passes notifications to the subscriptions that they concern."""
+        for notification in notifications:
+            if notification.lost:
+                keys = list(self._subscriptions)
+            else:
+                keys = [(notification.space, notification.id), (notification.space, None)]
             for key in keys:
                 for subscription in list(self._subscriptions.get(key, ())):
-                    subscription.notify(wake)
+                    subscription.notify(notification)
 
     def close(self) -> None:
         """Ends all readers."""

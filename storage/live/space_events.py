@@ -1,7 +1,7 @@
 """The live events of many sessions: a whole space, or the subtree under one node, whatever moves in or out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from storage import errors
@@ -13,104 +13,140 @@ from storage.session import Segment, SessionMeta
 from storage.topology import NodeDocument
 
 
+async def space_events(
+    feed: Feed,
+    space: str,
+    root_id: str | None = None,
+    positions: Iterable[tuple[str, int]] = (),
+    types: Collection[str] | None = None,
+) -> AsyncGenerator[Event, None]:
+    """Own events, of these wire types, of all sessions in scope: each exactly once, in order per session.
+
+    The sessions named in `positions`, (session id, fromSeq), first catch up from there. Ends when the root is deleted.
+    Raises NotFound or BadInput at once.
+    """
+    starts = _starts(positions)
+    async with feed.registered(space) as subscription:
+        tail = _SpaceTail(feed, subscription, root_id, types)
+        return tail.events(await tail.start(starts))
+
+
+def _starts(positions: Iterable[tuple[str, int]]) -> dict[str, int]:
+    starts: dict[str, int] = {}
+    for id, from_seq in positions:
+        if starts.setdefault(id, from_seq) != from_seq:
+            raise errors.BadInput(f"positions: {id} is named twice, with different fromSeq")
+    return starts
+
+
 @dataclass(slots=True)
-class _Place:
+class _Position:
+    """The next seq to read of a session's own log."""
+
     log: str
-    next: int
+    next_seq: int
 
 
-class SpaceTail:
-    """Where a reader is in each session of its scope. Holds no events.
+class _SpaceTail:
+    """One reader's position in each session of its scope. Holds no events.
 
     A session in scope at registration counts from its head then, a later one from its own first event, one that is
     moved in from its head at that time; one that is moved out stops.
     """
 
-    def __init__(self, feed: Feed, subscription: Subscription, root_id: str | None) -> None:
+    def __init__(
+        self, feed: Feed, subscription: Subscription, root_id: str | None, types: Collection[str] | None
+    ) -> None:
         self._feed = feed
         self._subscription = subscription
         self._space = subscription.space
         self._root_id = root_id
-        self._places: dict[str, _Place] = {}
+        self._types = types
+        self._positions: dict[str, _Position] = {}
         self._outside: set[str] = set()
-        self._behind: list[str] = []
 
-    async def register(self, positions: Mapping[str, int]) -> None:
-        """Takes the heads from which to count. Raises NotFound or BadInput for bad positions or an unknown root."""
-        heads, inside = await self._feed.database.read(self._snapshot)
+    async def start(self, starts: Mapping[str, int]) -> list[str]:
+        """Reads the heads to count from. Returns the ids of the sessions that first catch up."""
+        heads, inside = await self._feed.database.read(self._heads)
         if inside is not None and self._root_id not in inside:
             raise errors.NotFound(f"rootId: no session {self._root_id!r}")
         for head in heads:
             if inside is None or head.id in inside:
-                self._places[head.id] = _Place(head.log, head.head)
+                self._positions[head.id] = _Position(head.log, head.head)
             else:
                 self._outside.add(head.id)
         by_id = {head.id: head for head in heads}
-        for id, from_seq in positions.items():
-            if id not in self._places:
+        for id, from_seq in starts.items():
+            if id not in self._positions:
                 raise errors.NotFound(f"positions: no session {id!r} in this scope")
             if not 0 <= from_seq <= by_id[id].head:
                 raise errors.BadInput(
                     f"positions: fromSeq of {id} must be 0 to the head {by_id[id].head}, is {from_seq}"
                 )
-            self._places[id].next = max(from_seq, by_id[id].own_start)
-            self._behind.append(id)
+            self._positions[id].next_seq = max(from_seq, by_id[id].own_start)
+        return list(starts)
 
-    async def _snapshot(self, queries: Queries) -> tuple[list[Head], set[str] | None]:
+    async def _heads(self, queries: Queries) -> tuple[list[Head], set[str] | None]:
+        """The heads of all sessions, and the ids of those under the root, if there is one."""
         inside = None
         if self._root_id is not None:
             inside = {head.id for head in await queries.heads(self._space, self._root_id)}
         return await queries.heads(self._space), inside
 
-    async def events(self) -> AsyncGenerator[Event, None]:
-        """Everything from the registration on. Ends when the root is deleted."""
+    async def events(self, behind: Sequence[str]) -> AsyncGenerator[Event, None]:
+        """What the sessions that are behind have stored, then all events from the registration on."""
         try:
-            for id in self._behind:
-                async for event in self._drain(id, self._places[id], None):
-                    yield event
+            for id in behind:
+                async for event in self._drain(id, self._positions[id], None):
+                    if self._wants(event):
+                        yield event
             while True:
                 pending, lost = self._subscription.take()
                 if self._subscription.closed:
                     return
                 if lost:
-                    pending = await self._all_changed(pending)
+                    pending = await self._compare_all(pending)
                 for id, change in pending.items():
                     leaves = False
-                    if change.session or change.node or id not in self._places:
-                        leaves = await self._place(id, change)
-                        if id == self._root_id and id not in self._places:
+                    if change.session or change.node or id not in self._positions:
+                        leaves = await self._update_scope(id, change)
+                        if id == self._root_id and id not in self._positions:
                             return
-                    if (place := self._places.get(id)) is not None:
-                        async for event in self._drain(id, place, change):
+                    if (position := self._positions.get(id)) is not None:
+                        async for event in self._drain(id, position, change):
                             if leaves and event.seq > change.last:
                                 break
-                            yield event
+                            if self._wants(event):
+                                yield event
                     if leaves:
                         self._leave(id)
                 await self._subscription.wait()
         finally:
             self._feed.hub.unsubscribe(self._subscription)
 
-    async def _all_changed(self, pending: dict[str, Pending]) -> dict[str, Pending]:
-        """Pending marks for each session whose head or scope is not as this reader last knew it."""
-        heads, inside = await self._feed.read(self._subscription, self._snapshot)
+    def _wants(self, event: Event) -> bool:
+        return self._types is None or event.type in self._types
+
+    async def _compare_all(self, pending: dict[str, Pending]) -> dict[str, Pending]:
+        """Adds each session whose head or scope has changed since this reader last read it."""
+        heads, inside = await self._feed.read(self._subscription, self._heads)
         now = {head.id: head for head in heads}
         for id, head in now.items():
-            place = self._places.get(id)
-            known = place is not None and place.log == head.log and place.next == head.head
-            if inside is not None and (id in inside) == (place is None):
+            position = self._positions.get(id)
+            known = position is not None and position.log == head.log and position.next_seq == head.head
+            if inside is not None and (id in inside) == (position is None):
                 known = False
             if not known and not (inside is not None and id not in inside and id in self._outside):
                 pending.setdefault(id, Pending()).session = True
-        for id in self._places.keys() - now.keys():
+        for id in self._positions.keys() - now.keys():
             pending.setdefault(id, Pending()).session = True
         return pending
 
-    async def _place(self, id: str, change: Pending) -> bool:
-        """Looks again whether a session is in scope and, if it has come in, where to start.
+    async def _update_scope(self, id: str, change: Pending) -> bool:
+        """Reads whether a session is in scope now and, if it has come in, where to start.
 
-        True if it has left: what was appended before the move is still to be told. A session that was moved out and
-        back in between two looks is told whole: nothing that belongs here may be lost.
+        True if it has left: what was appended before the move, up to `change.last`, is still to be yielded. A session
+        that was moved out and back in between two checks is yielded whole: nothing that belongs here may be lost.
         """
 
         async def query(queries: Queries) -> tuple[SessionMeta | None, NodeDocument | None]:
@@ -118,11 +154,11 @@ class SpaceTail:
 
         meta, node = await self._feed.read(self._subscription, query)
         if meta is None or node is None:
-            self._places.pop(id, None)
+            self._positions.pop(id, None)
             self._outside.discard(id)
             return False
-        place = self._places.get(id)
-        stayed = place is not None and place.log == meta.log
+        position = self._positions.get(id)
+        stayed = position is not None and position.log == meta.log
         if not self._in_scope(id, node.ancestors):
             if stayed and node.moved_at_head is not None:
                 change.last = node.moved_at_head - 1
@@ -131,44 +167,32 @@ class SpaceTail:
             return False
         change.last = max(change.last, meta.head - 1)
         if not stayed:
-            came = node.moved_at_head if id in self._outside or not self._in_scope(id, node.moved_from) else None
+            was_outside = id in self._outside or not self._in_scope(id, node.moved_from)
+            moved_in_at = node.moved_at_head if was_outside else None
             self._outside.discard(id)
-            self._places[id] = _Place(meta.log, max(meta.own_start, came or 0))
+            self._positions[id] = _Position(meta.log, max(meta.own_start, moved_in_at or 0))
         return False
 
     def _in_scope(self, id: str, ancestors: Sequence[str]) -> bool:
         return self._root_id is None or id == self._root_id or self._root_id in ancestors
 
     def _leave(self, id: str) -> None:
-        self._places.pop(id, None)
+        self._positions.pop(id, None)
         self._outside.add(id)
 
-    async def _drain(self, id: str, place: _Place, change: Pending | None) -> AsyncGenerator[Event, None]:
-        """The session's own events from its place on, to the end of what was reported."""
-        segments = (Segment(log=place.log),)
-        while change is None or place.next <= change.last:
-            events = await self._feed.next_events(self._subscription, segments, place.next)
+    async def _drain(self, id: str, position: _Position, change: Pending | None) -> AsyncGenerator[Event, None]:
+        """The session's own events from its position to the end of what was reported; without a change, of its log."""
+        segments = (Segment(log=position.log),)
+        while change is None or position.next_seq <= change.last:
+            events = await self._feed.next_events(self._subscription, segments, position.next_seq)
             if not events:
-                if change is None or not await self._is_current(id, place):
+                if change is None or not await self._is_current(id, position):
                     return
                 await asyncio.sleep(FIRST_RETRY_SECONDS)
             for event in events:
                 yield event
-                place.next = event.seq + 1
+                position.next_seq = event.seq + 1
 
-    async def _is_current(self, id: str, place: _Place) -> bool:
+    async def _is_current(self, id: str, position: _Position) -> bool:
         meta = await self._feed.read(self._subscription, lambda queries: queries.session(self._space, id))
-        return meta is not None and meta.log == place.log
-
-
-async def space_events(
-    feed: Feed, space: str, root_id: str | None, positions: Mapping[str, int]
-) -> AsyncGenerator[Event, None]:
-    """Own events of all sessions in scope, each once and in order per session; `positions` first catch up.
-
-    Raises NotFound or BadInput at once.
-    """
-    async with feed.registered(space) as subscription:
-        tail = SpaceTail(feed, subscription, root_id)
-        await tail.register(positions)
-        return tail.events()
+        return meta is not None and meta.log == position.log

@@ -1,91 +1,133 @@
-"""Events that were appended lately, kept as they were written, so that whoever folds a log need not read them again."""
+"""Events of recent commits, cached so that live feeds and folds of a log need not read them from the database.
+
+Only this process's own durable commits enter. The cache is never the truth: whoever misses an event in it reads the
+database.
+"""
 
 import threading
+from bisect import bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from storage.events import Event
-from storage.log.buffer import EVENT_BYTES
-from storage.log.commit import Commit, recorded
+from storage.log.commit import Commit, read_commit, recorded
 
-KEPT_BYTES = 8 * 1024 * 1024
-"""Bytes that the kept events of all logs take in memory: their text as stored, and what each takes beside it."""
+MAX_BYTES = 12 * 1024 * 1024
+"""Memory that the cached commits of all logs take, at most."""
+COMMIT_BYTES = 4 * 1024
+"""What a commit takes in memory besides its events, measured."""
+EVENT_BYTES = 2 * 1024
+"""What an event takes in memory besides its text, measured."""
 
 
 class Part(NamedTuple):
-    """Some events in seq order, up to the seq `stop`, and their bytes as stored."""
+    """Events in seq order that cover a log up to the seq `stop`, and the bytes of their commits as stored."""
 
     events: list[Event]
     stop: int
     size: int
 
 
-class _Made:
-    """A commit, and the events that it was built of; most are never read, so that they are as stored only then."""
+class _Entry:
+    """A commit; its events are built when they are first read, as most never are."""
 
-    def __init__(self, commit: Commit, admitted: Sequence[Event]) -> None:
+    __slots__ = ("_admitted", "_content", "first", "memory", "size", "stop")
+
+    def __init__(self, commit: Commit) -> None:
         self.first = commit.first
         self.stop = commit.last + 1
         self.size = commit.size
-        self._commit = commit.model_copy(update={"events": ()})
-        self._admitted = admitted
-        self._events: list[Event] | None = None
+        self.memory = commit.size + COMMIT_BYTES + EVENT_BYTES * (self.stop - self.first)
+        self._admitted: Sequence[Event] | None = None
+        self._content: Commit | list[Event] = commit
 
-    @property
-    def weight(self) -> int:
-        """Bytes that it takes in memory."""
-        return self.size + EVENT_BYTES * len(self._admitted)
+    def supply(self, admitted: Sequence[Event]) -> None:
+        """Hands in the events that the commit was made of."""
+        if isinstance(self._content, Commit):
+            self._admitted = admitted
 
-    def part(self, start: int, stop: int) -> Part:
-        """Its events with start <= seq < stop, as stored."""
-        if self._events is None:
-            self._events = recorded(self._commit, self._admitted)
-        return Part(self._events[max(start - self.first, 0) : stop - self.first], min(self.stop, stop), self.size)
+    def events(self) -> list[Event]:
+        """All its events."""
+        content = self._content
+        if isinstance(content, Commit):
+            # Two threads may both do this, and get equal lists.
+            admitted = self._admitted
+            content = read_commit(content) if admitted is None else recorded(content, admitted)
+            self._content, self._admitted = content, None
+        return content
 
 
-class Recent:
-    """The last commits of some logs, those of each without a gap. What was committed never changes, nor does this."""
+class RecentCommits:
+    """The newest commits of the logs written last, those of each log without a gap. Safe to use from any thread."""
 
-    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._kept_bytes = kept_bytes
-        self._bytes = 0
-        self._logs: OrderedDict[str, deque[_Made]] = OrderedDict()
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self.memory = 0
+        """Bytes that the cached commits take in memory."""
+        self._max_bytes = max_bytes
+        self._logs: OrderedDict[str, deque[_Entry]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, commit: Commit, admitted: Sequence[Event]) -> None:
-        """Keeps the events of which a commit was built that is durable, in place of what was kept longest."""
+    def add(self, commit: Commit) -> None:
+        """Caches a durable commit. Evicts the oldest commits of the log whose last commit is oldest.
+
+        A commit that does not continue its log replaces what is cached of the log, unless it is older.
+        """
+        entry = _Entry(commit)
         with self._lock:
-            parts = self._logs.setdefault(commit.log, deque())
-            if parts and parts[-1].stop != commit.first:
-                if parts[-1].stop > commit.first:
-                    return  # told late, by one that was overtaken
-                self._forget(commit.log, parts[-1].stop)
-                parts = self._logs.setdefault(commit.log, deque())
-            made = _Made(commit, admitted)
-            parts.append(made)
-            self._bytes += made.weight
+            entries = self._logs.setdefault(commit.log, deque())
+            if entries and entries[-1].stop != entry.first:
+                if entries[-1].stop >= entry.stop:
+                    return
+                self.memory -= sum(old.memory for old in entries)
+                entries.clear()
+            entries.append(entry)
+            self.memory += entry.memory
             self._logs.move_to_end(commit.log)
-            while self._bytes > self._kept_bytes:
-                oldest = next(iter(self._logs))
-                self._forget(oldest, self._logs[oldest][0].stop)
+            while self.memory > self._max_bytes:
+                self._evict()
 
-    def of(self, log: str, start: int, stop: int) -> list[Part]:
-        """What is kept of a log's events with start <= seq < stop, one after the other without a gap."""
+    def supply(self, commit: Commit, admitted: Sequence[Event]) -> None:
+        """Hands in the events that a cached commit was made of: to build its events from them is faster."""
         with self._lock:
-            found = [made for made in self._logs.get(log, ()) if made.stop > start and made.first < stop]
-        return [made.part(start, stop) for made in found]
+            entries = self._logs.get(commit.log, ())
+            index = _index_of(entries, commit.first)
+            if index < len(entries) and entries[index].first == commit.first:
+                entries[index].supply(admitted)
 
-    def forget(self, log: str, stop: int) -> None:
-        """Drops the commits that end at this seq or before."""
+    def after(self, log: str, seq: int) -> Sequence[Event]:
+        """The events of one commit, from `seq` on; empty if `seq` is not cached."""
         with self._lock:
-            self._forget(log, stop)
+            entries = self._logs.get(log, ())
+            index = _index_of(entries, seq)
+            if index == len(entries) or entries[index].first > seq:
+                return ()
+            entry = entries[index]
+        return entry.events()[seq - entry.first :]
 
-    def _forget(self, log: str, stop: int) -> None:
-        parts = self._logs.get(log)
-        if parts is None:
-            return
-        while parts and parts[0].stop <= stop:
-            self._bytes -= parts.popleft().weight
-        if not parts:
+    def between(self, log: str, start: int, stop: int) -> list[Part]:
+        """What is cached of a log's events with start <= seq < stop: a part per commit, without gaps between them."""
+        with self._lock:
+            entries = self._logs.get(log, ())
+            found = [entries[index] for index in range(_index_of(entries, start), len(entries))]
+        return [
+            Part(
+                entry.events()[max(start - entry.first, 0) : stop - entry.first],
+                min(entry.stop, stop),
+                entry.size,
+            )
+            for entry in found
+            if entry.first < stop
+        ]
+
+    def _evict(self) -> None:
+        log, entries = next(iter(self._logs.items()))
+        self.memory -= entries.popleft().memory
+        if not entries:
             del self._logs[log]
+
+
+def _index_of(entries: Sequence[_Entry], seq: int) -> int:
+    """The index of the first entry that ends after `seq`."""
+    return bisect_right(entries, seq, key=attrgetter("stop"))

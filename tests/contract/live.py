@@ -1,12 +1,11 @@
-"""Short names for opening feeds in one space."""
+"""Shorthand for opening live feeds in one space."""
 
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 
 from storage.events import Event
-from storage.live.forest_changes import ForestDelta, forest_changes
-from storage.live.slot_changes import SlotChange, slot_changes
-from storage.live.space_events import space_events
+from storage.live.forest_changes import ForestDelta
+from storage.live.slot_changes import SlotChange
 from storage.session import SessionStatus, SlotName
 from storage.session_tree import Forest
 from storage.store import Store
@@ -18,28 +17,28 @@ from tests.contract.shorthand import (
 
 
 async def session_events(store: Store, id: str, from_seq: int | None = None) -> AsyncGenerator[Event, None]:
-    return await store.feed.session_events(SPACE, id, from_seq)
+    return await store.live.session_events(SPACE, id, from_seq)
 
 
 async def all_events(
     store: Store, root_id: str | None = None, positions: Mapping[str, int] | None = None
 ) -> AsyncGenerator[Event, None]:
-    return await space_events(store.feed, SPACE, root_id, positions or {})
+    return await store.live.space_events(SPACE, root_id, (positions or {}).items())
 
 
 async def all_slots(
     store: Store,
     session_id: str | None = None,
     root_id: str | None = None,
-    names: tuple[SlotName, ...] = tuple(SlotName),
+    names: Collection[SlotName] | None = None,
 ) -> AsyncGenerator[SlotChange, None]:
-    return await slot_changes(store.feed, SPACE, session_id, root_id, names)
+    return await store.live.slot_changes(SPACE, session_id, root_id, names)
 
 
 async def whole_forest(
     store: Store, root_id: str | None = None, max_depth: int | None = None, status: SessionStatus | None = None
 ) -> AsyncGenerator[Forest | ForestDelta, None]:
-    return await forest_changes(store.feed, SPACE, root_id, max_depth, status)
+    return await store.live.forest_changes(SPACE, root_id, max_depth, status)
 
 
 async def write(store: Store, id: str, appends: int, chance: random.Random) -> None:

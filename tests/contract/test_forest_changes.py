@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from storage.session import SessionConfig, SessionStatus
 from storage.session_tree import Forest
 from storage.store import Store
 from storage.topology import TopologyNode
+from tests.conftest import OpenStore
 from tests.contract.live import whole_forest
 from tests.contract.shorthand import (
     IN_TIME,
@@ -37,7 +39,7 @@ async def begin(stream: AsyncIterator[Forest | ForestDelta]) -> Shown:
 async def follow(
     stream: AsyncIterator[Forest | ForestDelta], shown: Shown, done: Callable[[Shown], bool]
 ) -> list[ForestDelta]:
-    """Lays deltas over what is shown until it is as wanted."""
+    """Applies deltas to `shown` until it is as wanted."""
     deltas: list[ForestDelta] = []
     async with asyncio.timeout(IN_TIME):
         while not done(shown):
@@ -51,13 +53,13 @@ async def follow(
     return deltas
 
 
-async def follow_to_now(store: Store, stream: AsyncIterator[Forest | ForestDelta], shown: Shown, **wanted) -> None:
-    """Follows until what is shown is the forest as it can be read."""
+async def follow_to_now(store: Store, stream: AsyncIterator[Forest | ForestDelta], shown: Shown, **wanted: Any) -> None:
+    """Follows until `shown` is the forest as queries return it."""
     now = {node.id: node for node in (await forest(store, **wanted)).nodes}
     await follow(stream, shown, lambda shown: shown == now)
 
 
-async def test_a_snapshot_and_then_every_change(open_store) -> None:
+async def test_a_snapshot_and_then_every_change(open_store: OpenStore) -> None:
     store, other = await open_store(), await open_store()
     await create(store, "a")
     await create(store, "b", "a")
@@ -83,7 +85,7 @@ async def test_a_snapshot_and_then_every_change(open_store) -> None:
     await stream.aclose()
 
 
-async def test_a_move_brings_the_whole_subtree(store: Store) -> None:
+async def test_a_move_upserts_the_whole_subtree(store: Store) -> None:
     for id, parent in (("a", None), ("b", "a"), ("c", "b"), ("d", "c"), ("x", None)):
         await create(store, id, parent)
     stream = await whole_forest(store)
@@ -154,17 +156,17 @@ async def test_there_are_at_most_four_deltas_a_second_with_the_latest_state(stor
             times.append(time.monotonic())
             heads.append(delta.upserted[0].session.head)
             assert [node.id for node in delta.upserted] == ["a"]
-            shown["a"] = delta.upserted[0]  # which may be all that comes, if nothing was appended after it
+            shown["a"] = delta.upserted[0]  # which may be the last delta, if nothing is appended after it
     done.set()
     await writing
-    # The first may be looked at late, on a busy machine, and the last on time.
+    # On a busy machine the first may be read late, and the last on time.
     assert times[-1] - times[0] >= 4 * DELTA_SECONDS
     assert heads == sorted(set(heads))
     await follow_to_now(store, stream, shown)
     await stream.aclose()
 
 
-async def test_a_change_that_is_undone_before_it_is_looked_at_is_not_told(store: Store) -> None:
+async def test_a_change_that_is_undone_before_the_next_delta_is_not_sent(store: Store) -> None:
     await create(store, "a")
     stream = await whole_forest(store)
     shown = await begin(stream)
@@ -176,7 +178,7 @@ async def test_a_change_that_is_undone_before_it_is_looked_at_is_not_told(store:
     await stream.aclose()
 
 
-async def test_the_deletion_of_the_root_of_a_forest_completes_the_reader(store: Store) -> None:
+async def test_deleting_the_root_completes_the_reader(store: Store) -> None:
     await create(store, "root")
     await create(store, "a", "root")
     stream = await whole_forest(store, "root")
@@ -187,14 +189,14 @@ async def test_the_deletion_of_the_root_of_a_forest_completes_the_reader(store: 
     assert sorted(removed) == sorted(shown)
 
 
-async def test_a_bad_forest_is_refused_at_once(store: Store) -> None:
+async def test_bad_arguments_are_refused_at_once(store: Store) -> None:
     with pytest.raises(errors.NotFound, match="nobody"):
         await whole_forest(store, "nobody")
     with pytest.raises(errors.BadInput, match="maxDepth"):
         await whole_forest(store, max_depth=-1)
 
 
-async def test_the_deletion_of_the_root_completes_a_reader_by_status_too(store: Store) -> None:
+async def test_deleting_the_root_completes_a_reader_with_a_status_filter_too(store: Store) -> None:
     await create(store, "root")
     stream = await whole_forest(store, "root", status=SessionStatus.ACTIVE)
     await take(stream, 1)
@@ -209,7 +211,11 @@ async def test_a_root_whose_status_leaves_the_filter_does_not_complete_its_reade
     stream = await whole_forest(store, "root", status=SessionStatus.ACTIVE)
     await take(stream, 1)
     await store.sessions.set_status(SPACE, "root", SessionStatus.ARCHIVED)
-    assert [change.removed_ids for change in await take(stream, 1)] == [["root"]]
+    [removal] = await take(stream, 1)
+    assert isinstance(removal, ForestDelta)
+    assert removal.removed_ids == ["root"]
     await store.sessions.set_status(SPACE, "root", SessionStatus.ACTIVE)
-    assert [[node.id for node in change.upserted] for change in await take(stream, 1)] == [["root"]]
+    [addition] = await take(stream, 1)
+    assert isinstance(addition, ForestDelta)
+    assert [node.id for node in addition.upserted] == ["root"]
     await stream.aclose()

@@ -79,7 +79,7 @@ async def test_two_stores_on_the_same_data_may_be_opened_at_once(open_store) -> 
 async def test_a_feed_of_a_store_outlives_the_closing_of_another(open_store) -> None:
     first, second = await open_store(), await open_store()
     await create(first, "a")
-    reader = await first.feed.session_events("space", "a", 0)
+    reader = await first.live.session_events("space", "a", 0)
     await append(second, "a", user("one"))
     await second.close()
     await append(first, "a", user("two"))

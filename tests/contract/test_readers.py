@@ -8,12 +8,11 @@ import pytest
 
 from storage import errors
 from storage.events import CustomEvent
-from storage.log.buffer import MAX_BYTES
+from storage.log.recent import MAX_BYTES
 from storage.session import SlotName
 from storage.store import Store
 from tests.contract.live import all_events, all_slots, session_events, whole_forest
 from tests.contract.shorthand import (
-    SPACE,
     append,
     contents,
     create,
@@ -41,7 +40,7 @@ async def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(store
     gc.collect()
     held = [found for found in gc.get_objects() if type(found) is CustomEvent and found.id.startswith(log)]
     assert len(held) * len(large) <= MAX_BYTES
-    assert store.feed.buffer.size <= MAX_BYTES
+    assert store.live.recent.memory <= MAX_BYTES
     del held
     for sleeper in sleepers:
         assert seqs(await take(sleeper, 40)) == list(range(40))
@@ -73,7 +72,7 @@ async def open_all(store: Store) -> list[AsyncGenerator[object, None]]:
 async def all_freed(store: Store) -> None:
     """Returns once there are no readers any more, which may take a second."""
     async with asyncio.timeout(1):
-        while store.feed.hub.count > 0:
+        while store.live.hub.count > 0:
             gc.collect()
             await asyncio.sleep(0)
 
@@ -82,14 +81,14 @@ async def test_closing_frees_everything(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("x"))
     streams = await open_all(store)
-    assert store.feed.hub.count == 4
+    assert store.live.hub.count == 4
     await put(store, "a", MEMORY, "x")
     for stream in streams:
         await take(stream, 1)
     for left, stream in zip((3, 2, 1, 0), streams, strict=True):
         await stream.aclose()
-        assert store.feed.hub.count == left
-    assert not store.feed.hub.listens(SPACE, "a")
+        assert store.live.hub.count == left
+    assert store.live.hub._subscriptions == {}
 
 
 async def test_a_reader_that_is_cancelled_is_freed(store: Store) -> None:
@@ -105,8 +104,8 @@ async def test_a_reader_that_is_cancelled_is_freed(store: Store) -> None:
         task.cancel()
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert all(isinstance(result, asyncio.CancelledError) for result in results)
-    assert store.feed.hub.count == 0
-    assert not store.feed.hub.listens(SPACE, "a")
+    assert store.live.hub.count == 0
+    assert store.live.hub._subscriptions == {}
 
 
 async def test_a_reader_that_was_closed_before_it_read_is_freed(store: Store) -> None:
@@ -115,7 +114,7 @@ async def test_a_reader_that_was_closed_before_it_read_is_freed(store: Store) ->
     while streams:
         await streams.pop().aclose()
     await all_freed(store)
-    assert not store.feed.hub.listens(SPACE, "a")
+    assert store.live.hub._subscriptions == {}
 
 
 async def test_a_reader_that_is_forgotten_is_freed(store: Store) -> None:
@@ -123,7 +122,7 @@ async def test_a_reader_that_is_forgotten_is_freed(store: Store) -> None:
     streams = await open_all(store)
     streams.clear()
     await all_freed(store)
-    assert not store.feed.hub.listens(SPACE, "a")
+    assert store.live.hub._subscriptions == {}
 
 
 async def test_a_reader_that_was_refused_is_freed(store: Store) -> None:
@@ -145,8 +144,7 @@ async def test_a_reader_that_was_refused_is_freed(store: Store) -> None:
 
     await try_all()
     await all_freed(store)
-    for id in ("a", "nobody"):
-        assert not store.feed.hub.listens(SPACE, id)
+    assert store.live.hub._subscriptions == {}
 
 
 async def test_closing_the_store_ends_all_readers(store: Store) -> None:
@@ -155,7 +153,7 @@ async def test_closing_the_store_ends_all_readers(store: Store) -> None:
     shown = streams.pop(2)
     await take(shown, 1)
     ends = [asyncio.create_task(rest(stream)) for stream in (*streams, shown)]
-    await store.feed.close()
+    await store.live.close()
     for end in ends:
         await end
-    assert store.feed.hub.count == 0
+    assert store.live.hub.count == 0

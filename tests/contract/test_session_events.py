@@ -1,4 +1,4 @@
-"""One session's feed: each event exactly once and in order, from the stored to the live."""
+"""Live events of one session: each exactly once and in order, first stored, then live."""
 
 import asyncio
 import random
@@ -6,9 +6,10 @@ import random
 import pytest
 
 from storage import errors
-from storage.events import Event
+from storage.events import Event, TurnEnd, TurnStart
 from storage.session import SessionStatus
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.live import session_events, write
 from tests.contract.shorthand import (
     SPACE,
@@ -25,7 +26,7 @@ from tests.contract.shorthand import (
 )
 
 
-async def test_a_reader_goes_from_the_stored_to_the_live_while_20_writers_append(store: Store) -> None:
+async def test_readers_go_from_stored_to_live_events_while_20_writers_append(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(30))
     await append(store, "a", *texts(20))
@@ -42,7 +43,7 @@ async def test_a_reader_goes_from_the_stored_to_the_live_while_20_writers_append
         await reader.aclose()
 
 
-async def test_a_reader_that_reads_along_sees_each_event_as_it_is_stored(store: Store) -> None:
+async def test_a_reader_that_keeps_up_gets_each_event_as_stored(store: Store) -> None:
     await create(store, "a")
     reader = await session_events(store, "a", 0)
     reading = asyncio.create_task(take(reader, 20))
@@ -53,7 +54,7 @@ async def test_a_reader_that_reads_along_sees_each_event_as_it_is_stored(store: 
     await reader.aclose()
 
 
-async def test_a_reader_may_start_at_every_seq(store: Store) -> None:
+async def test_a_reader_may_start_at_any_seq(store: Store) -> None:
     await create(store, "a")
     for first, size in ((0, 1), (1, 5), (6, 3)):
         await append(store, "a", *texts(size, first))
@@ -67,7 +68,7 @@ async def test_a_reader_may_start_at_every_seq(store: Store) -> None:
             await reader.aclose()
 
 
-async def test_a_reader_without_a_seq_gets_what_comes_from_now_on(store: Store) -> None:
+async def test_a_reader_without_a_seq_gets_only_new_events(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(5))
     reader = await session_events(store, "a")
@@ -89,10 +90,10 @@ async def test_a_reader_that_resumes_at_last_plus_one_gets_exactly_the_rest(stor
         await reader.aclose()
     await writing
     assert read == await whole_log(store, "a")
-    assert store.feed.hub.count == 0
+    assert store.live.hub.count == 0
 
 
-async def test_appends_through_another_store_reach_its_readers(open_store) -> None:
+async def test_appends_through_another_store_reach_its_readers(open_store: OpenStore) -> None:
     first, second = await open_store(), await open_store()
     await create(first, "a")
     readers = [await session_events(first, "a", 0), await session_events(first, "a")]
@@ -105,7 +106,7 @@ async def test_appends_through_another_store_reach_its_readers(open_store) -> No
         await reader.aclose()
 
 
-async def test_writers_in_two_stores_are_heard_in_both(open_store) -> None:
+async def test_appends_through_two_stores_reach_readers_of_both(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
     readers = [await session_events(store, "a", 0) for store in stores]
@@ -117,7 +118,7 @@ async def test_writers_in_two_stores_are_heard_in_both(open_store) -> None:
         await reader.aclose()
 
 
-async def test_a_deletion_completes_the_readers(open_store) -> None:
+async def test_deleting_the_session_completes_its_readers(open_store: OpenStore) -> None:
     first, second = await open_store(), await open_store()
     for deleter in (first, second):
         await create(first, "a")
@@ -128,10 +129,10 @@ async def test_a_deletion_completes_the_readers(open_store) -> None:
         ends = [asyncio.create_task(rest(reader)) for reader in (caught_up, waiting)]
         await deleter.tree.delete(SPACE, "a")
         assert [await end for end in ends] == [[], []]
-    assert first.feed.hub.count == 0
+    assert first.live.hub.count == 0
 
 
-async def test_a_reader_of_a_deleted_session_is_not_given_the_one_made_anew(store: Store) -> None:
+async def test_a_reader_of_a_deleted_session_gets_nothing_of_one_that_reuses_its_id(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("old"))
     reader = await session_events(store, "a")
@@ -141,7 +142,7 @@ async def test_a_reader_of_a_deleted_session_is_not_given_the_one_made_anew(stor
     assert await rest(reader) == []
 
 
-async def test_an_archived_session_can_be_followed_and_goes_on(store: Store) -> None:
+async def test_an_archived_session_can_be_followed_and_goes_on_once_restored(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("before"))
     await store.sessions.set_status(SPACE, "a", SessionStatus.ARCHIVED)
@@ -167,7 +168,7 @@ async def test_a_bad_seq_and_an_unknown_session_are_refused_at_once(store: Store
         await session_events(store, "a", 0)
 
 
-async def test_what_the_source_appends_later_does_not_reach_the_readers_of_a_fork(store: Store) -> None:
+async def test_what_is_appended_to_the_source_later_does_not_reach_readers_of_a_fork(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(4))
     await fork(store, "a", id="b", at_seq=2)
@@ -175,4 +176,13 @@ async def test_what_the_source_appends_later_does_not_reach_the_readers_of_a_for
     await append(store, "a", user("of a"))
     await append(store, "b", user("of b"))
     assert contents(await take(reader, 3)) == ["message 0", "message 1", "of b"]
+    await reader.aclose()
+
+
+async def test_only_events_of_the_given_types_are_sent(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", TurnStart(turn_id="t"), *texts(2))
+    reader = await store.live.session_events(SPACE, "a", 0, ["turn/start", "turn/end"])
+    await append(store, "a", user("x"), TurnEnd(turn_id="t"))
+    assert [event.seq for event in await take(reader, 2)] == [0, 4]
     await reader.aclose()

@@ -1,4 +1,4 @@
-"""Slots, live: the newest version of each slot that changed, none twice."""
+"""Slot changes, live: the newest version of each slot that changes, none twice."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from storage import errors
 from storage.live.slot_changes import SlotChange
 from storage.session import SessionConfig, SlotName
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.live import all_slots
 from tests.contract.shorthand import (
     SPACE,
@@ -21,7 +22,7 @@ from tests.contract.shorthand import (
 SYSTEM_PROMPT, INSIGHT, MEMORY = SlotName
 
 
-async def test_the_newest_version_of_each_slot_comes_and_none_twice(open_store) -> None:
+async def test_the_newest_version_of_each_slot_is_sent_and_none_twice(open_store: OpenStore) -> None:
     store, other = await open_store(), await open_store()
     await create(store, "a")
     await put(store, "a", MEMORY, "known")
@@ -44,7 +45,7 @@ async def test_the_newest_version_of_each_slot_comes_and_none_twice(open_store) 
     await stream.aclose()
 
 
-async def test_what_was_written_before_is_not_told(store: Store) -> None:
+async def test_what_was_written_before_is_not_sent(store: Store) -> None:
     await create(store, "a", config=SessionConfig(system_prompt="known"))
     await put_insight(store, "a", "known")
     stream = await all_slots(store, "a")
@@ -53,7 +54,7 @@ async def test_what_was_written_before_is_not_told(store: Store) -> None:
     await stream.aclose()
 
 
-async def test_an_insight_that_is_cleared_or_consumed_is_told_as_none(store: Store) -> None:
+async def test_an_insight_that_is_cleared_or_consumed_is_sent_as_none(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "one")
     stream = await all_slots(store, "a")
@@ -66,7 +67,7 @@ async def test_an_insight_that_is_cleared_or_consumed_is_told_as_none(store: Sto
     await stream.aclose()
 
 
-async def test_slots_of_chosen_names_in_a_subtree_are_told(store: Store) -> None:
+async def test_slots_of_the_given_names_in_a_subtree_are_sent(store: Store) -> None:
     for id, parent in (("root", None), ("a", "root"), ("x", None)):
         await create(store, id, parent)
     stream = await all_slots(store, root_id="root", names=(MEMORY,))
@@ -84,7 +85,7 @@ async def test_slots_of_chosen_names_in_a_subtree_are_told(store: Store) -> None
     await stream.aclose()
 
 
-async def test_the_prompt_of_a_new_session_is_told(store: Store) -> None:
+async def test_the_prompt_of_a_new_session_is_sent(store: Store) -> None:
     await create(store, "a")
     stream = await all_slots(store)
     await create(store, "b", config=SessionConfig(system_prompt="be brief"))
@@ -93,7 +94,7 @@ async def test_the_prompt_of_a_new_session_is_told(store: Store) -> None:
     await stream.aclose()
 
 
-async def test_the_slots_of_a_session_made_anew_are_told(store: Store) -> None:
+async def test_the_slots_of_a_session_that_reuses_an_id_are_sent(store: Store) -> None:
     await create(store, "a", config=SessionConfig(system_prompt="old"))
     stream = await all_slots(store)
     await store.tree.delete(SPACE, "a")
@@ -104,7 +105,7 @@ async def test_the_slots_of_a_session_made_anew_are_told(store: Store) -> None:
     await stream.aclose()
 
 
-async def test_the_deletion_of_the_session_completes_the_reader_of_its_slots(store: Store) -> None:
+async def test_deleting_the_session_or_the_root_completes_the_reader(store: Store) -> None:
     await create(store, "root")
     await create(store, "a", "root")
     of_session, of_root = await all_slots(store, "a"), await all_slots(store, root_id="root")
@@ -114,10 +115,11 @@ async def test_the_deletion_of_the_session_completes_the_reader_of_its_slots(sto
     assert await rest(of_root) == []
 
 
-async def test_bad_slot_readers_are_refused_at_once(store: Store) -> None:
+async def test_bad_arguments_are_refused_at_once(store: Store) -> None:
     await create(store, "a")
-    for unknown in ({"session_id": "nobody"}, {"root_id": "nobody"}):
-        with pytest.raises(errors.NotFound, match="nobody"):
-            await all_slots(store, **unknown)
+    with pytest.raises(errors.NotFound, match=r"sessionId.*nobody"):
+        await all_slots(store, session_id="nobody")
+    with pytest.raises(errors.NotFound, match=r"rootId.*nobody"):
+        await all_slots(store, root_id="nobody")
     with pytest.raises(errors.BadInput, match="sessionId and rootId"):
         await all_slots(store, "a", "a")

@@ -1,4 +1,4 @@
-"""The feed of many sessions: each event once, in order per session, as sessions come and go."""
+"""Live events of many sessions: each event once and in order per session, as sessions come and go."""
 
 import asyncio
 import random
@@ -9,8 +9,9 @@ import pytest
 
 from storage import errors
 from storage.database import Notification
-from storage.events import Event
+from storage.events import Event, TurnEnd, TurnStart
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.live import all_events, write
 from tests.contract.shorthand import (
     SPACE,
@@ -33,7 +34,7 @@ async def by_session(stream: AsyncIterator[Event], count: int) -> dict[str, list
     return dict(found)
 
 
-async def test_a_space_is_followed_from_now_on_later_sessions_included(store: Store) -> None:
+async def test_a_space_is_followed_from_now_on_with_later_sessions(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(3))
     reader = await all_events(store)
@@ -45,7 +46,7 @@ async def test_a_space_is_followed_from_now_on_later_sessions_included(store: St
     await reader.aclose()
 
 
-async def test_each_event_comes_once_and_in_order_while_20_writers_append(open_store) -> None:
+async def test_each_event_is_sent_once_and_in_order_while_20_writers_append(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     names = [f"s{n}" for n in range(5)]
     for id in names:
@@ -71,7 +72,7 @@ async def test_each_event_comes_once_and_in_order_while_20_writers_append(open_s
         await reader.aclose()
 
 
-async def test_positions_catch_up_first(store: Store) -> None:
+async def test_sessions_with_positions_catch_up_first(store: Store) -> None:
     for id in ("a", "b", "c"):
         await create(store, id)
         await append(store, id, *texts(3))
@@ -128,7 +129,9 @@ async def test_a_subtree_is_followed_with_what_moves_in_and_without_what_moves_o
     await reader.aclose()
 
 
-async def test_what_is_appended_right_after_a_move_in_is_seen_by_a_reader_that_comes_late(open_store) -> None:
+async def test_a_late_reader_gets_what_is_appended_right_after_a_move_in(
+    open_store: OpenStore,
+) -> None:
     first, second = await open_store(), await open_store()
     for round, writer in enumerate((first, second)):
         await create(first, f"root{round}")
@@ -142,7 +145,7 @@ async def test_what_is_appended_right_after_a_move_in_is_seen_by_a_reader_that_c
         await reader.aclose()
 
 
-async def test_what_is_appended_after_a_move_in_is_seen_by_a_reader_that_was_busy_meanwhile(store: Store) -> None:
+async def test_a_busy_reader_gets_what_is_appended_after_a_move_in(store: Store) -> None:
     await create(store, "root")
     await create(store, "a")
     await append(store, "a", user("outside"))
@@ -155,19 +158,19 @@ async def test_what_is_appended_after_a_move_in_is_seen_by_a_reader_that_was_bus
     await reader.aclose()
 
 
-async def test_a_wake_up_that_is_told_twice_and_late_hides_nothing(store: Store) -> None:
+async def test_a_notification_that_arrives_twice_and_late_hides_nothing(store: Store) -> None:
     await create(store, "root")
     await create(store, "a")
     await append(store, "a", user("outside"))
     reader = await all_events(store, "root")
     await store.tree.move(SPACE, "a", "root")
     await append(store, "a", user("inside"))
-    store.feed.hub.publish([Notification("node", SPACE, "a")])  # as a change stream tells this process of its own move
+    store.live.hub.publish([Notification("node", SPACE, "a")])  # as a change stream reports this process's own move
     assert await by_session(reader, 1) == {"a": [1]}
     await reader.aclose()
 
 
-async def test_a_session_that_is_made_anew_is_followed_from_its_beginning(store: Store) -> None:
+async def test_a_session_created_again_is_followed_from_its_start(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(3))
     reader = await all_events(store)
@@ -203,8 +206,8 @@ async def test_bad_positions_and_an_unknown_root_are_refused_at_once(store: Stor
         await all_events(store, "nobody")
 
 
-async def test_what_was_appended_before_a_session_left_is_told(open_store) -> None:
-    """A reader that looks only after an append and a move out still tells of the append."""
+async def test_what_was_appended_before_a_session_left_is_sent(open_store: OpenStore) -> None:
+    """Even to a reader that reads only after the append and the move out."""
     store, other = await open_store(), await open_store()
     await create(store, "root")
     await create(store, "a", "root")
@@ -217,8 +220,8 @@ async def test_what_was_appended_before_a_session_left_is_told(open_store) -> No
     await reader.aclose()
 
 
-async def test_a_session_made_outside_counts_from_its_move_in(open_store) -> None:
-    """However late the reader looks: what was appended outside is not told, what was appended inside is."""
+async def test_a_session_created_outside_counts_from_its_move_in(open_store: OpenStore) -> None:
+    """However late the reader reads, it gets what was appended inside and not what was appended outside."""
     store, other = await open_store(), await open_store()
     await create(store, "root")
     reader = await all_events(store, root_id="root")
@@ -230,7 +233,7 @@ async def test_a_session_made_outside_counts_from_its_move_in(open_store) -> Non
     await reader.aclose()
 
 
-async def test_a_session_made_inside_and_moved_within_is_told_whole(open_store) -> None:
+async def test_a_session_created_inside_and_moved_within_is_sent_whole(open_store: OpenStore) -> None:
     store, other = await open_store(), await open_store()
     await create(store, "root")
     await create(store, "branch", "root")
@@ -241,3 +244,22 @@ async def test_a_session_made_inside_and_moved_within_is_told_whole(open_store) 
     await append(other, "a", user("second"))
     assert contents(await take(reader, 2)) == ["first", "second"]
     await reader.aclose()
+
+
+async def test_only_events_of_the_given_types_are_sent(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", TurnStart(turn_id="t"), *texts(2))
+    reader = await store.live.space_events(SPACE, positions=[("a", 0)], types=["turn/start", "turn/end"])
+    await append(store, "a", user("x"), TurnEnd(turn_id="t"))
+    assert await by_session(reader, 2) == {"a": [0, 4]}
+    await reader.aclose()
+
+
+async def test_a_session_may_be_named_twice_only_with_the_same_position(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", *texts(2))
+    reader = await store.live.space_events(SPACE, positions=[("a", 1), ("a", 1)])
+    assert await by_session(reader, 1) == {"a": [1]}
+    await reader.aclose()
+    with pytest.raises(errors.BadInput, match="positions: a is named twice, with different fromSeq"):
+        await store.live.space_events(SPACE, positions=[("a", 1), ("a", 2)])

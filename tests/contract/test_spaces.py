@@ -52,7 +52,7 @@ async def test_what_another_space_owns_is_unknown_on_every_path(store: Store) ->
         store.sessions.update(theirs, "a", {"label": "x"}),
         store.sessions.clear_insight(theirs, "a", None),
         store.sessions.consume_insight(theirs, "a", None, None, None),
-        store.feed.session_events(theirs, "a"),
+        store.live.session_events(theirs, "a"),
     ):
         with pytest.raises(errors.NotFound):
             await refused

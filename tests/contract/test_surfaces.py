@@ -34,11 +34,11 @@ def told(found: Surface) -> tuple[object, ...]:
     return found.head, found.messages(), found.openai_text(), found.delivered()
 
 
-async def uncached(store: Store, id: str, at_seq: int | None = None, kept_bytes: int = 0) -> Surface:
+async def uncached(store: Store, id: str, at_seq: int | None = None, max_bytes: int = 0) -> Surface:
     """The surface as a process reads it that has kept nothing."""
     meta = await session(store, id)
     return await store.database.read(
-        lambda queries: Surfaces(kept_bytes).read(queries, meta, at_seq, keep=bool(kept_bytes))
+        lambda queries: Surfaces(max_bytes).read(queries, meta, at_seq, keep=bool(max_bytes))
     )
 
 
@@ -260,8 +260,8 @@ async def test_little_is_kept_of_many_sessions(store: Store) -> None:
     for name in "abcdefabc":
         meta = await session(store, name)
         assert told(await unit.messages.surface(meta)) == told(await uncached(store, name))
-    assert 0 < sum(kept.size for kept in little._kept.values()) <= SMALL
-    assert len(little._kept) < 6
+    assert 0 < sum(kept.size for kept in little._cached.values()) <= SMALL
+    assert len(little._cached) < 6
 
 
 async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: Store) -> None:
@@ -317,4 +317,4 @@ async def test_a_log_longer_than_one_reading_gives_the_same(store: Store, monkey
     for size in (1, 2, 3, 7, 11, 100):
         monkeypatch.setattr(surfaces, "PART_EVENTS", size)
         assert told(await uncached(store, "a")) == told(expected)
-        assert told(await uncached(store, "a", kept_bytes=100_000)) == told(expected)
+        assert told(await uncached(store, "a", max_bytes=100_000)) == told(expected)

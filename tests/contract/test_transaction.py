@@ -226,7 +226,7 @@ async def test_the_logs_that_a_transaction_frees_are_collected_after_it(store: S
 
 async def test_a_feed_tells_of_a_transaction_once_it_is_whole(store: Store) -> None:
     await create(store, "a")
-    stream = await store.feed.session_events(SPACE, "a", 0)
+    stream = await store.live.session_events(SPACE, "a", 0)
 
     async def broken(unit: UnitOfWork) -> None:
         await unit.sessions.append(SPACE, "a", [user("never")])

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from server.stores import scratch_store
-from storage.check import store as checking
 from storage.check.problem import Problem
+from storage.check.store import check_store
 from storage.events import Event
 from storage.session import SessionMeta, present
 from storage.store import Store
@@ -97,7 +97,7 @@ async def contents(store: Store, space: str = SPACE) -> dict[str, dict[str, Any]
 
 
 async def problems(store: Store, *, repair: bool = False) -> list[Problem]:
-    return [problem async for problem in checking.check(store.database, repair=repair)]
+    return [problem async for problem in check_store(store.database, repair=repair)]
 
 
 async def assert_whole(store: Store) -> None:

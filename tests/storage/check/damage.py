@@ -1,4 +1,4 @@
-"""A small forest, and ways to damage what is stored of it."""
+"""A small forest, and ways to damage its documents."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -42,14 +42,14 @@ async def node(tx: Transaction, id: str) -> NodeDocument:
 
 
 async def without(tx: Transaction, id: str, *kept: str) -> None:
-    """Deletes a session but for those of its documents that are kept."""
-    meta, place = await session(tx, id), await node(tx, id)
+    """Deletes a session except those of its documents named in `kept`."""
+    meta, document = await session(tx, id), await node(tx, id)
     slots = (await tx.slots(SPACE, [id]))[id]
     await tx.delete(SPACE, [id])
     if "session" in kept:
         await tx.insert_session(meta)
     if "node" in kept:
-        await tx.insert_node(place)
+        await tx.insert_node(document)
     if "slots" in kept:
         await tx.insert_slots(slots)
 
@@ -77,7 +77,7 @@ async def found(store: Store, *, repair: bool = False) -> list[tuple[str, str]]:
 
 
 async def assert_left(store: Store, id: str, what: str) -> None:
-    """Exactly this is found, and a repair leaves it as it is."""
+    """Asserts that exactly this is found, and that a repair does not change it."""
     for repair in (False, True):
         [problem] = await problems(store, repair=repair)
         assert problem.id == id

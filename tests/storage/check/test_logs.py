@@ -1,4 +1,4 @@
-"""Damage to logs is told, and of what events say nothing is made up."""
+"""Damage to logs is reported, and nothing is made up for lost events."""
 
 import sqlite3
 from contextlib import closing
@@ -21,7 +21,7 @@ from tests.storage.spaces import SPACE, assert_whole, exported
 CARD = CardEvent(card_type="Table", payload="id: x")
 
 
-async def test_lost_events_are_told(store: Store) -> None:
+async def test_lost_events_are_reported(store: Store) -> None:
     await plant(store)
     meta = await store.sessions.get(SPACE, "f")
     assert meta is not None
@@ -29,7 +29,7 @@ async def test_lost_events_are_told(store: Store) -> None:
     await assert_left(store, "f", "has the head 13, but its log ends at 12: events are lost")
 
 
-async def test_lost_shared_events_are_told_of_each_session_that_reads_them(store: Store) -> None:
+async def test_lost_shared_events_are_reported_for_each_session_that_reads_them(store: Store) -> None:
     await plant(store)
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None
@@ -45,7 +45,7 @@ async def test_lost_shared_events_are_told_of_each_session_that_reads_them(store
 
 
 async def insert(store: Store, id: str, **changes: Any) -> None:
-    """A commit at the session's head, changed."""
+    """Inserts a copy of the last commit, changed, at the session's head."""
 
     async def work(tx: Transaction) -> None:
         meta = await session(tx, id)
@@ -58,19 +58,19 @@ async def insert(store: Store, id: str, **changes: Any) -> None:
     await store.database.transact(work)
 
 
-async def test_a_commit_that_does_not_follow_is_told(store: Store) -> None:
+async def test_a_commit_after_a_gap_is_reported(store: Store) -> None:
     await plant(store)
     await insert(store, "f", first=20, last=20)
     await assert_left(store, "f", "has a commit at 20 where 13 comes next")
 
 
-async def test_a_commit_whose_range_is_not_its_events_is_told(store: Store) -> None:
+async def test_a_commit_whose_range_does_not_match_its_events_is_reported(store: Store) -> None:
     await plant(store)
     await insert(store, "f", last=15)
     await assert_left(store, "f", "has a commit of 13 to 15 with 1 events")
 
 
-async def test_an_event_that_cannot_be_read_is_told(store: Store) -> None:
+async def test_an_unreadable_event_is_reported(store: Store) -> None:
     await plant(store)
     await insert(store, "f", events=[{"type": "user/shout"}])
     await assert_left(store, "f", "has an event that can't be read in the commit at 13")
@@ -88,7 +88,9 @@ async def test_an_event_that_cannot_be_read_is_told(store: Store) -> None:
         ({"cards": ("x/y", "x/y"), "card_seqs": (2, 3)}, "cards"),
     ],
 )
-async def test_a_commit_that_contradicts_its_events_is_told(store: Store, changes: dict[str, Any], what: str) -> None:
+async def test_a_commit_that_contradicts_its_events_is_reported(
+    store: Store, changes: dict[str, Any], what: str
+) -> None:
     await store.tree.create(SPACE, NewSession(id="s"))
     await store.sessions.append(SPACE, "s", [TurnStart(turn_id="t"), StepStart(step_id="s")])
     appended = await store.sessions.append(SPACE, "s", [UserMessage(content="x"), CARD])
@@ -102,7 +104,7 @@ async def test_a_commit_that_contradicts_its_events_is_told(store: Store, change
     await assert_left(store, "s", f"has a commit at 2 with wrong {what}")
 
 
-async def test_a_commit_beyond_the_head_is_taken_in(store: Store) -> None:
+async def test_a_repair_includes_a_commit_beyond_the_head(store: Store) -> None:
     await plant(store)
     meta = await store.sessions.get(SPACE, "f")
     assert meta is not None
@@ -115,7 +117,7 @@ async def test_a_commit_beyond_the_head_is_taken_in(store: Store) -> None:
     assert now.head == meta.head + 1
 
 
-async def test_sqlite_only_a_mark_that_is_missing_is_told(tmp_path: Path) -> None:
+async def test_sqlite_only_a_missing_mark_is_reported(tmp_path: Path) -> None:
     store = Store(await open_file(tmp_path))
     try:
         await plant(store)
@@ -127,7 +129,7 @@ async def test_sqlite_only_a_mark_that_is_missing_is_told(tmp_path: Path) -> Non
         await store.close()
 
 
-async def test_sqlite_only_a_card_that_cannot_be_found_is_told(tmp_path: Path) -> None:
+async def test_sqlite_only_a_card_missing_from_the_index_is_reported(tmp_path: Path) -> None:
     store = Store(await open_file(tmp_path))
     try:
         await plant(store)
@@ -142,7 +144,7 @@ async def test_sqlite_only_a_card_that_cannot_be_found_is_told(tmp_path: Path) -
         await store.close()
 
 
-async def test_sqlite_only_a_deleted_document_is_told(tmp_path: Path) -> None:
+async def test_sqlite_only_a_deleted_commit_is_reported(tmp_path: Path) -> None:
     store = Store(await open_file(tmp_path))
     try:
         await plant(store)

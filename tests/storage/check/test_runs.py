@@ -1,4 +1,4 @@
-"""Rows of runs that are missing, wrong or left over are named, and made anew from the logs."""
+"""Rows of runs that are missing, wrong or orphaned are reported, and rebuilt from the logs."""
 
 import asyncio
 import random
@@ -54,7 +54,7 @@ async def copy(tx: Transaction) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "expected"),
     [
         (drop, ("f", "lacks rows of runs: 'own', 'turn-1'")),
         (drop_all, ("a", "lacks rows of runs: 'turn-0', 'turn-1', 'turn-2' and 1 more")),
@@ -62,11 +62,11 @@ async def copy(tx: Transaction) -> None:
         (copy, ("f", "has rows of runs of which its log has no event: 'turn-3'")),
     ],
 )
-async def test_damaged_rows_are_found_and_repaired(store: Store, damage: Damage, told: tuple[str, str]) -> None:
+async def test_damaged_rows_are_found_and_repaired(store: Store, damage: Damage, expected: tuple[str, str]) -> None:
     await grow(store)
     before = [await rows_of(store, id) for id in ("a", "f")]
     await store.database.transact(damage)
-    assert await found(store) == await found(store) == [told]
+    assert await found(store) == await found(store) == [expected]
     [repaired] = await problems(store, repair=True)
     assert repaired.repaired
     await assert_whole(store)
@@ -76,7 +76,7 @@ async def test_damaged_rows_are_found_and_repaired(store: Store, damage: Damage,
     assert page.rows == []
 
 
-async def test_rows_of_sessions_that_are_gone_are_dropped(store: Store) -> None:
+async def test_rows_of_deleted_sessions_are_dropped(store: Store) -> None:
     await grow(store)
     kept = list((await rows_of(store, "f")).values())
     await store.database.transact(lose("f"))
@@ -96,7 +96,7 @@ async def test_rows_of_sessions_that_are_gone_are_dropped(store: Store) -> None:
     assert await store.database.read(lambda queries: queries.all_spaces()) == [SPACE]
 
 
-async def test_rows_stand_when_their_log_has_lost_events(store: Store) -> None:
+async def test_rows_are_left_alone_when_their_log_has_lost_events(store: Store) -> None:
     await grow(store)
     meta = await store.sessions.get(SPACE, "f")
     assert meta is not None
@@ -106,7 +106,7 @@ async def test_rows_stand_when_their_log_has_lost_events(store: Store) -> None:
     assert await rows_of(store, "f") == before
 
 
-async def test_rows_are_held_against_the_log_and_not_against_the_head_in_the_document(store: Store) -> None:
+async def test_rows_are_checked_against_the_log_not_the_head_in_the_document(store: Store) -> None:
     await grow(store)
     await store.database.transact(change_session("a", head=16))
     assert [id for id, _ in await found(store)] == ["a"]
@@ -114,7 +114,7 @@ async def test_rows_are_held_against_the_log_and_not_against_the_head_in_the_doc
     await assert_whole(store)
 
 
-async def test_all_rows_of_any_forest_are_made_anew(store: Store) -> None:
+async def test_all_rows_of_any_forest_are_rebuilt(store: Store) -> None:
     chance = random.Random(11)
     await store.tree.create(SPACE, NewSession(id="0"))
     await append_in_parts(store, "0", conversation(5), chance)
@@ -143,12 +143,12 @@ async def test_all_rows_of_any_forest_are_made_anew(store: Store) -> None:
 
 async def test_a_check_beside_a_writer_finds_nothing(store: Store) -> None:
     await grow(store)
-    checking = asyncio.ensure_future(problems(store, repair=True))
+    check = asyncio.ensure_future(problems(store, repair=True))
     count = 0
-    while not checking.done():
+    while not check.done():
         turn = f"beside-{count}"
         await store.sessions.append(SPACE, "f", [TurnStart(turn_id=turn), TurnEnd(turn_id=turn)])
         count += 1
-    assert await checking == []
+    assert await check == []
     assert count > 0
     await assert_whole(store)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from storage.check import store as checking
+from storage.check.store import check_store, count_sessions
 from storage.database import Transaction
 from storage.events import UserMessage
 from storage.lifecycle import Fork, NewSession
@@ -18,7 +18,7 @@ from tests.storage.check.damage import Damage, change_node, change_session, foun
 from tests.storage.spaces import SPACE, assert_whole, log_of, nodes_of, problems
 
 
-async def circle(tx: Transaction) -> None:
+async def cycle(tx: Transaction) -> None:
     await tx.change_node(await node(tx, "a"), {"parent_id": "d", "ancestors": ("d", "b", "a")})
 
 
@@ -36,7 +36,7 @@ REPAIRABLE: list[tuple[str, Damage, list[tuple[str, str]]]] = [
     ("next index", change_node("a", next_index=1), [("a", "would give the index 1 again")]),
     ("index", change_node("c", index=0), [("c", "has the index 0 of a sibling")]),
     ("reference", change_node("d", refs=("c", "gone")), [("d", "refers to gone, which is missing")]),
-    ("circle", circle, [("a", "is an ancestor of itself"), ("d", "counts 0 children and has 1")]),
+    ("cycle", cycle, [("a", "is an ancestor of itself"), ("d", "counts 0 children and has 1")]),
     ("totals", change_session("a", totals=Totals()), [("a", "has other values than its log for totals")]),
     ("open", change_session("a", open=(OpenTurn(turn="t"),)), [("a", "has other values than its log for open")]),
     ("head", change_session("a", head=16), [("a", "has other values than its log for head")]),
@@ -52,8 +52,8 @@ async def test_damage_is_found_and_repaired(store: Store, damage: Damage, expect
     await store.database.transact(damage)
     first = await found(store)
     for id, what in expected:
-        assert any(place == id and said.startswith(what) for place, said in first), first
-    assert await found(store) == first, "looking changes nothing"
+        assert any(found_id == id and found_what.startswith(what) for found_id, found_what in first), first
+    assert await found(store) == first, "a check without repair changes nothing"
     repaired = await problems(store, repair=True)
     assert all(problem.repaired for problem in repaired)
     await assert_whole(store)
@@ -74,12 +74,12 @@ async def test_an_orphan_becomes_a_root_with_its_descendants_below_it(store: Sto
     await assert_whole(store)
 
 
-async def test_a_circle_is_broken_at_the_smallest_id(store: Store) -> None:
+async def test_a_cycle_is_broken_at_the_smallest_id(store: Store) -> None:
     await plant(store)
-    await store.database.transact(circle)
+    await store.database.transact(cycle)
     await problems(store, repair=True)
     nodes = {item.id: item.document for item in await nodes_of(store)}
-    assert {id: place.ancestors for id, place in nodes.items()} == {
+    assert {id: document.ancestors for id, document in nodes.items()} == {
         "a": (),
         "b": ("a",),
         "c": ("a",),
@@ -88,7 +88,7 @@ async def test_a_circle_is_broken_at_the_smallest_id(store: Store) -> None:
     }
 
 
-async def test_a_node_without_its_session_is_left_with_its_events(store: Store) -> None:
+async def test_a_node_without_its_session_keeps_its_events(store: Store) -> None:
     await plant(store)
     await store.database.transact(lose("f", "node", "slots"))
     assert await found(store) == await found(store, repair=True)
@@ -100,7 +100,7 @@ async def test_a_node_without_its_session_is_left_with_its_events(store: Store) 
     await assert_whole(store)
 
 
-async def test_what_a_deletion_left_over_is_dropped_beyond_the_largest_cut(store: Store) -> None:
+async def test_leftovers_of_a_deletion_are_dropped_beyond_the_largest_cut(store: Store) -> None:
     await plant(store)
     expected = await log_of(store, next(item.session for item in await nodes_of(store) if item.id == "f"))
     await store.tree.move(SPACE, "c", None)
@@ -151,18 +151,18 @@ async def test_a_check_beside_writers_finds_nothing(store: Store) -> None:
     writers = [asyncio.create_task(write(number)) for number in range(3)]
     try:
         for _ in range(5):
-            looked = await problems(store)
-            assert [problem for problem in looked if not problem.what.startswith("has commits left")] == []
+            found_problems = await problems(store)
+            assert [problem for problem in found_problems if not problem.what.startswith("has commits left")] == []
     finally:
         stop = True
         await asyncio.gather(*writers)
     await assert_whole(store)
 
 
-async def test_spaces_are_checked_each_and_counted(store: Store) -> None:
+async def test_every_space_is_checked_and_counted(store: Store) -> None:
     await plant(store)
     await store.tree.create("other", NewSession(id="x"))
-    heard: list[int] = []
-    async for problem in checking.check(store.database, progress=heard.append):
+    counts: list[int] = []
+    async for problem in check_store(store.database, progress=counts.append):
         raise AssertionError(problem)
-    assert sum(heard) == await checking.count_sessions(store.database) == 6
+    assert sum(counts) == await count_sessions(store.database) == 6
