@@ -8,7 +8,7 @@ from graphql import DocumentNode, GraphQLError
 from strawberry.exceptions import StrawberryInputCoercionError
 
 from schema.engine.arguments import place_of
-from storage.errors import BadInput, SapwoodError
+from storage.errors import BadInput, SapwoodError, internal
 
 MAX_MESSAGE = 2_000
 SUGGESTION = " Did you mean "
@@ -51,8 +51,9 @@ def _publish(error: GraphQLError, document: DocumentNode | None) -> None:
     else:
         id = uuid.uuid4().hex
         logger.error("internal error %s at %s", id, error.path, exc_info=original)
-        error.message = f"Something went wrong in the server; its log has more under {id}."
-        error.extensions = {"code": SapwoodError.code, "id": id}
+        masked = internal(id)
+        error.message = masked.message
+        error.extensions = {"code": masked.code, **masked.details}
 
 
 def _cause(error: GraphQLError) -> BaseException | None:

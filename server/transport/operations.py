@@ -117,7 +117,7 @@ def failure(error: BaseException) -> Answer:
     """The answer where the server made a mistake: masked, the log has more under its id."""
     id = uuid.uuid4().hex
     logger.error("internal error %s", id, exc_info=error)
-    return refusal(errors.SapwoodError(f"Something went wrong in the server; its log has more under {id}.", id=id))
+    return refusal(errors.internal(id))
 
 
 def _answer(result: ExecutionResult) -> Answer:
