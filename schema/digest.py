@@ -13,8 +13,8 @@ from schema.inputs import given
 from schema.scalars import DateTime
 from schema.slot import Slot
 from storage import errors, session
+from storage.digests import DigestPage
 from storage.session import SessionFilter, SessionStatus, present
-from storage.session_storage import DigestPage
 
 if TYPE_CHECKING:
     from schema.topology import TopologyNode
@@ -40,7 +40,7 @@ class Digest:
 
         found = await info.context.nodes.load(self.id)
         if found is None:
-            raise errors.NotFound(f"session {self.id} has just been deleted")
+            raise errors.just_deleted(self.id)
         return TopologyNode.from_domain(found)
 
     @classmethod

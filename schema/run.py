@@ -254,5 +254,5 @@ class RunMutation:
 async def _loaded(info: Info, session_id: str, turn_id: str) -> runs.Run:
     found = await info.context.runs.load((session_id, turn_id))
     if found is None:
-        raise errors.NotFound(f"session {session_id} has just been deleted")
+        raise errors.just_deleted(session_id)
     return found

@@ -57,7 +57,7 @@ class Session:
     async def node(self, info: Info) -> TopologyNode:
         found = await info.context.nodes.load(self.id)
         if found is None:
-            raise errors.NotFound(f"session {self.id} has just been deleted")
+            raise errors.just_deleted(self.id)
         return TopologyNode.from_domain(found)
 
     @strawberry.field
@@ -251,7 +251,7 @@ class SessionPayload:
         """The session as it is now, after a mutation of its node."""
         meta = await info.context.store.sessions.get(info.context.space, id)
         if meta is None:
-            raise errors.NotFound(f"session {id} has just been deleted")
+            raise errors.just_deleted(id)
         return cls.from_domain(meta)
 
 

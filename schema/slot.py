@@ -17,7 +17,7 @@ from storage import errors, session
 from storage.log.commit import read_commit
 from storage.session import SlotName
 from storage.session_storage import SessionStorage
-from storage.slots import InsightMode, SlotWrite, Written
+from storage.slots import InsightMode, SlotWrite, WrittenSlot
 
 if TYPE_CHECKING:
     from schema.session import Session
@@ -79,7 +79,7 @@ class SlotPayload:
     session: LazySession
 
     @classmethod
-    def from_domain(cls, written: Written) -> SlotPayload:
+    def from_domain(cls, written: WrittenSlot) -> SlotPayload:
         """What was written."""
         from schema.session import Session
 
@@ -179,7 +179,7 @@ async def _put_all(info: Info, writes: Sequence[SlotWrite], atomic: bool) -> Slo
     return SlotsPayload(results=[_result(write, result) for write, result in zip(writes, results, strict=True)])
 
 
-def _result(write: SlotWrite, result: Written | errors.SapwoodError) -> SlotResult:
+def _result(write: SlotWrite, result: WrittenSlot | errors.SapwoodError) -> SlotResult:
     id = strawberry.ID(write.session_id)
     if isinstance(result, errors.SapwoodError):
         return SlotResult(session_id=id, code=result.code, message=result.message)

@@ -193,7 +193,7 @@ async def _session(info: Info, id: strawberry.ID) -> SessionPayload:
 async def _ref(info: Info, from_id: strawberry.ID, to_id: strawberry.ID) -> RefPayload:
     source, target = await info.context.nodes.load_many([from_id, to_id])
     if source is None or target is None:
-        raise errors.NotFound(f"{from_id if source is None else to_id} has just been deleted")
+        raise errors.just_deleted(from_id if source is None else to_id)
     return RefPayload(
         ref=Ref(from_id=from_id, to_id=to_id),
         from_node=TopologyNode.from_domain(source),

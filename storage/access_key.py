@@ -1,4 +1,4 @@
-"""An API key as a document, and what its role allows. Nothing here looks one up."""
+"""API keys as documents, and the order of their roles."""
 
 import hashlib
 import hmac
@@ -12,7 +12,7 @@ KEY = re.compile(rf"{PREFIX}([0-9a-f]{{16}})_([A-Za-z0-9_-]{{43}})\Z")
 
 
 class AccessRole(StrEnum):
-    """What a caller may do; each role may do what those before it may."""
+    """What a caller may do. Each role includes those before it."""
 
     VIEWER = "VIEWER"
     AGENT = "AGENT"
@@ -20,7 +20,7 @@ class AccessRole(StrEnum):
     ADMIN = "ADMIN"
 
     def includes(self, other: "AccessRole") -> bool:
-        """Whether this role may do what the other one may."""
+        """Whether this role may do everything that the other may."""
         return RANKS[self] >= RANKS[other]
 
 
@@ -28,7 +28,7 @@ RANKS = {role: rank for rank, role in enumerate(AccessRole)}
 
 
 class AccessKey(Model):
-    """A key as stored: all but its secret, of which only the SHA-256 is kept. Times by the clocks of servers."""
+    """A key as stored, with only the SHA-256 of its secret. Times (ms since 1970) are by the servers' clocks."""
 
     id: str
     space: str
@@ -41,16 +41,16 @@ class AccessKey(Model):
     revoked_at: Instant | None = None
 
     def holds_at(self, time: Instant) -> bool:
-        """Whether it is neither revoked nor expired then."""
+        """Whether the key is neither revoked nor expired at that time."""
         return self.revoked_at is None and (self.expires_at is None or time < self.expires_at)
 
     def opened_by(self, secret: str) -> bool:
-        """Whether this is its secret; takes as long for any answer."""
+        """Whether this is the key's secret. Compares in constant time."""
         return hmac.compare_digest(self.hash, hash_of(secret))
 
 
 def split(given: str) -> tuple[str, str] | None:
-    """Id and secret of a key's text; None for a text that is no key."""
+    """Id and secret of a key's text; None if the text is not a key."""
     found = KEY.match(given)
     return None if found is None else (found.group(1), found.group(2))
 
@@ -61,6 +61,6 @@ def joined(id: str, secret: str) -> str:
 
 
 def hash_of(secret: str) -> str:
-    """The SHA-256 of a secret, as it is stored."""
-    # A secret of 256 random bits can't be guessed, so that a slow hash would protect nothing.
+    """The SHA-256 of a secret, as stored."""
+    # A slow hash would add nothing: 256 random bits can't be guessed.
     return hashlib.sha256(secret.encode()).hexdigest()

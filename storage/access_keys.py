@@ -1,4 +1,4 @@
-"""API keys: shown once when they are made, kept as a hash, revoked and never forgotten."""
+"""API keys: shown once when created, stored as a hash, revoked but never deleted."""
 
 import secrets
 from collections.abc import Collection, Mapping
@@ -14,8 +14,8 @@ MAX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
-    """A new key and, for the only time, its text: `sapwood_<id>_<secret>`."""
+class CreatedKey:
+    """A new key and its text, `sapwood_<id>_<secret>`, which can't be shown again."""
 
     key: AccessKey
     text: str
@@ -23,8 +23,8 @@ class Created:
 
 async def create(
     database: Database, space: str, role: AccessRole, name: str | None = None, expires_at: Instant | None = None
-) -> Created:
-    """Makes a key for one space. Raises BadInput for a name of over 100 characters or an expiry that is not ahead."""
+) -> CreatedKey:
+    """Creates a key for one space. Raises BadInput for a name over 100 characters or an expiry in the past."""
     text.space_name(space)
     if name is not None and not 1 <= len(name) <= MAX_NAME:
         raise errors.BadInput(f"name: must have 1 to {MAX_NAME} characters, has {len(name)}")
@@ -42,27 +42,27 @@ async def create(
         expires_at=expires_at,
     )
     await database.transact(lambda tx: tx.insert_access_key(key))
-    return Created(key, access_key.joined(id, secret))
+    return CreatedKey(key, access_key.joined(id, secret))
 
 
 async def find(database: Database, ids: Collection[str]) -> dict[str, AccessKey]:
-    """The keys of these ids, revoked and expired ones included."""
+    """The keys with these ids, including revoked and expired ones."""
     return await database.read(lambda queries: queries.access_keys(ids))
 
 
 async def list_all(database: Database, space: str | None = None) -> list[AccessKey]:
-    """All keys of the space, or of all spaces, in order of their creation."""
+    """All keys of the space, or of all spaces, in order of creation."""
     found = await database.read(lambda queries: queries.access_keys_in(space))
     return sorted(found, key=lambda key: (key.created_at, key.id))
 
 
 async def exist(database: Database) -> bool:
-    """Whether any key was ever made."""
+    """Whether any key was ever created."""
     return await database.read(lambda queries: queries.access_keys_exist())
 
 
 async def revoke(database: Database, id: str) -> AccessKey:
-    """Ends a key's use for ever. A repeat changes nothing. Raises NotFound."""
+    """Revokes a key for good. A repeat changes nothing. Raises NotFound."""
 
     async def work(tx: Transaction) -> AccessKey:
         key = (await tx.access_keys([id])).get(id)
@@ -74,7 +74,7 @@ async def revoke(database: Database, id: str) -> AccessKey:
 
 
 async def note_uses(database: Database, uses: Mapping[str, Instant]) -> None:
-    """Notes when keys, by id, were used last."""
+    """Records when keys, by id, were last used."""
 
     async def work(tx: Transaction) -> None:
         for id, key in (await tx.access_keys(list(uses))).items():

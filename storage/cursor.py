@@ -1,4 +1,4 @@
-"""Opaque page cursors. Each is bound to the list that it was made for and refused by any other."""
+"""Pages: their sizes, and opaque cursors, each bound to the list that it was issued for."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ LATEST = 253_402_300_800_000
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The place of a row: its time (ms) and id, and the collection's asOf where it has one."""
+    """Position of a row in its list: its time (ms) and id, and the `asOf` of a collection that has one."""
 
     time: Instant
     id: str
@@ -24,18 +24,18 @@ class Cursor:
 
 
 def binding(*parts: object) -> str:
-    """What a list is: its space, order and conditions, in short."""
+    """A short digest that identifies a list: its space, order and conditions."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def encode(cursor: Cursor, bound: str) -> str:
-    """The cursor as text, for the list of that binding."""
+    """The cursor as text, bound to the list with that digest."""
     content = json.dumps([bound, cursor.time, cursor.id, cursor.as_of], separators=(",", ":"))
     return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
 def decode(value: str | None, bound: str) -> Cursor | None:
-    """The cursor of that text. Raises BadInput unless it was made for the same list."""
+    """The cursor that the text holds. Raises BadInput unless it was issued for the same list."""
     if value is None:
         return None
     try:
@@ -48,3 +48,10 @@ def decode(value: str | None, bound: str) -> Cursor | None:
     if found != bound:
         raise errors.BadInput("after: is a cursor of another list (space, order and filters must stay the same)")
     return cursor
+
+
+def check_count(value: int, limit: int, name: str) -> int:
+    """Returns a page size. Raises BadInput unless it is 0 to `limit`."""
+    if not 0 <= value <= limit:
+        raise errors.BadInput(f"{name}: must be 0 to {limit}, is {value}")
+    return value

@@ -1,4 +1,4 @@
-"""What can go wrong in the domain. Each class is one code of the public API."""
+"""Domain errors. Each class is one code of the public API; functions make the errors that several places raise."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -25,13 +25,13 @@ class BadInput(SapwoodError):
 
 
 class NotFound(SapwoodError):
-    """Nothing of that id in the caller's space."""
+    """The caller's space has nothing with that id."""
 
     code = "NOT_FOUND"
 
 
 class Conflict(SapwoodError):
-    """The caller expected another head or version; `details` hold the true one."""
+    """The caller expected another head or version; `details` hold the actual one."""
 
     code = "CONFLICT"
 
@@ -55,7 +55,7 @@ class Archived(SapwoodError):
 
 
 class TurnEnded(SapwoodError):
-    """The turn has ended; only tool results and feedback may still come."""
+    """The turn has ended; it accepts only tool results and feedback."""
 
     code = "TURN_ENDED"
 
@@ -97,10 +97,25 @@ class Forbidden(SapwoodError):
 
 
 class Unavailable(SapwoodError):
-    """The database can't be reached now; the same request may succeed later."""
+    """The database can't be reached; the same request may succeed later."""
 
     code = "UNAVAILABLE"
 
 
 class StartupError(Exception):
-    """The store can't be opened. The message says what to do about it."""
+    """The store can't be opened. The message says what to do."""
+
+
+def no_session(path: str, id: str) -> NotFound:
+    """The error for an unknown session id in the argument `path`."""
+    return NotFound(f"{path}: no session {id!r}")
+
+
+def just_deleted(id: str) -> NotFound:
+    """The error for a session that was deleted while a request was reading it."""
+    return NotFound(f"session {id} has just been deleted")
+
+
+def key_reused(key: str) -> IdempotencyMismatch:
+    """The error for an idempotency key that came with different input before."""
+    return IdempotencyMismatch(f"idempotencyKey: {key!r} was used before, with other input")

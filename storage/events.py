@@ -1,10 +1,10 @@
-"""Events: the immutable facts that a log is made of, as one discriminated union.
+"""Events: the immutable facts that a log consists of, as one discriminated union.
 
-A draft is an event as a writer gives it; reading a log fills in `id`, `session_id` and `seq`. Arbitrary JSON
-(`args`, `result`, `data`, ...) is held as JSON text, so that it comes back to the letter.
+A draft is an event as its writer sends it; reading a log fills in `id`, `session_id` and `seq`. Arbitrary JSON
+(`args`, `result`, `data`, ...) is held as JSON text, so that it comes back character by character.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
@@ -29,7 +29,7 @@ Identifier = Annotated[str, Field(min_length=1, max_length=256), BeforeValidator
 
 
 class RunStatus(StrEnum):
-    """How a turn stands or ended."""
+    """The status of a turn."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -38,7 +38,7 @@ class RunStatus(StrEnum):
 
 
 class ChunkKind(StrEnum):
-    """What a piece of a streamed answer is part of."""
+    """What a chunk of a streamed answer is part of."""
 
     TEXT = "TEXT"
     REASONING = "REASONING"
@@ -46,7 +46,7 @@ class ChunkKind(StrEnum):
 
 
 class SurfaceOpKind(StrEnum):
-    """Whether a message is added to the surface or takes the place of earlier ones."""
+    """Whether a message is added to the surface or replaces earlier ones."""
 
     APPEND = "APPEND"
     REPLACE = "REPLACE"
@@ -59,7 +59,7 @@ class Model(BaseModel):
 
 
 class SurfaceOp(Model):
-    """`start` and `end` are seqs, both inclusive; given for REPLACE alone."""
+    """How a message changes the surface. `start` and `end` are seqs, both inclusive, for REPLACE only."""
 
     op: SurfaceOpKind = SurfaceOpKind.APPEND
     start: Seq | None = None
@@ -67,6 +67,7 @@ class SurfaceOp(Model):
 
 
 APPEND = SurfaceOp()
+"""The default, shared by nearly all messages."""
 
 
 class Retrieval(Model):
@@ -79,10 +80,10 @@ class Retrieval(Model):
 
 
 class Event(Model):
-    """What all events share. `timestamp` in ms since 1970 is the writer's word, else when it was recorded."""
+    """Fields of all events. `timestamp` (ms since 1970) is the writer's; if absent, the time of recording."""
 
     json_fields: ClassVar[frozenset[str]] = frozenset()
-    """Names, as in documents, of the fields that hold JSON text."""
+    """Document names of the fields that hold JSON text."""
 
     type: str
     timestamp: Timestamp | None = None
@@ -99,12 +100,16 @@ _set = object.__setattr__
 
 
 class TurnStart(Event):
+    """A turn begins: one request of a user and everything that answers it."""
+
     type: Literal["turn/start"] = "turn/start"
     query: Text | None = None
     agent_flow: Text | None = None
 
 
 class TurnEnd(Event):
+    """A turn ends. It also ends the turn's open steps."""
+
     json_fields = frozenset({"selfEvaluation"})
     type: Literal["turn/end"] = "turn/end"
     status: RunStatus = RunStatus.SUCCESS
@@ -113,6 +118,8 @@ class TurnEnd(Event):
 
 
 class StepStart(Event):
+    """A step of an agent begins."""
+
     json_fields = frozenset({"modelInput"})
     type: Literal["step/start"] = "step/start"
     agent_name: Text | None = None
@@ -120,6 +127,8 @@ class StepStart(Event):
 
 
 class StepEnd(Event):
+    """A step of an agent ends, with its measures."""
+
     json_fields = frozenset({"modelOutput"})
     type: Literal["step/end"] = "step/end"
     model_output: JsonText | None = None
@@ -130,18 +139,20 @@ class StepEnd(Event):
 
 
 class Surfacing(Event):
-    """An event that makes a message of the surface, or replaces some."""
+    """An event that adds a message to the surface, or replaces some."""
 
     surface_op: SurfaceOp = APPEND
     source_event_seqs: list[Seq] | None = None
 
     @property
     def replaces(self) -> bool:
-        """Whether it takes the place of nodes of the surface."""
+        """Whether the event replaces nodes of the surface."""
         return self.surface_op.op is SurfaceOpKind.REPLACE
 
 
 class UserMessage(Surfacing):
+    """A message from the user."""
+
     json_fields = frozenset({"blocks"})
     type: Literal["user/message"] = "user/message"
     content: Text
@@ -149,6 +160,8 @@ class UserMessage(Surfacing):
 
 
 class AssistantMessage(Surfacing):
+    """A message from the assistant."""
+
     json_fields = frozenset({"blocks"})
     type: Literal["assistant/message"] = "assistant/message"
     content: Text
@@ -158,17 +171,23 @@ class AssistantMessage(Surfacing):
 
 
 class SystemMessage(Surfacing):
+    """A system message."""
+
     type: Literal["system/message"] = "system/message"
     content: Text
 
 
 class AssistantChunk(Event):
+    """A piece of an answer that is still streaming."""
+
     type: Literal["assistant/chunk"] = "assistant/chunk"
     delta: Text
     kind: ChunkKind = ChunkKind.TEXT
 
 
 class ToolCall(Event):
+    """A call of a tool. `call_id` links it to its result."""
+
     json_fields = frozenset({"args"})
     type: Literal["tool/call"] = "tool/call"
     call_id: Identifier
@@ -177,6 +196,8 @@ class ToolCall(Event):
 
 
 class ToolResult(Surfacing):
+    """The result of a tool call, or its error."""
+
     json_fields = frozenset({"result", "blocks"})
     type: Literal["tool/result"] = "tool/result"
     call_id: Identifier
@@ -190,12 +211,16 @@ class ToolResult(Surfacing):
 
 
 class CardEvent(Event):
+    """A card shown in the conversation. `payload` is YAML."""
+
     type: Literal["card"] = "card"
     card_type: Text
     payload: Text
 
 
 class SurfaceHide(Event):
+    """Hides the events `from_seq` to `to_seq`, both inclusive, from views."""
+
     type: Literal["surface/hide"] = "surface/hide"
     from_seq: Seq
     to_seq: Seq
@@ -203,12 +228,16 @@ class SurfaceHide(Event):
 
 
 class InsightDelivered(Event):
+    """An insight was taken from its slot and delivered to the agent."""
+
     type: Literal["insight/delivered"] = "insight/delivered"
     content: Text
     version: Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class RunFeedback(Event):
+    """Feedback on a run, during its turn or later."""
+
     json_fields = frozenset({"selfEvaluation"})
     type: Literal["run/feedback"] = "run/feedback"
     feedback: Text | None = None
@@ -216,6 +245,8 @@ class RunFeedback(Event):
 
 
 class CustomEvent(Event):
+    """An application's own event."""
+
     json_fields = frozenset({"data"})
     type: Literal["custom"] = "custom"
     name: Text
@@ -263,12 +294,12 @@ WIRE_TYPES = (
     "run/feedback",
     "custom",
 )
-"""The names of the types in documents and files, in the order of the public enum's groups."""
+"""Names of the types in documents and files, in the order of the public enum's groups."""
 
 
 def dump(event: Event) -> dict[str, Any]:
-    """The event as stored in a commit: camelCase, what equals its default left out, seq implied by its place."""
-    # `model_dump` does the same, and takes a third longer to pass its arguments on.
+    """The event as stored in a commit: camelCase, defaults left out, seq implied by its index."""
+    # `model_dump` does the same but takes a third longer.
     stored: dict[str, Any] = event.__pydantic_serializer__.to_python(
         event, mode="json", by_alias=True, exclude_defaults=True
     )
@@ -277,7 +308,7 @@ def dump(event: Event) -> dict[str, Any]:
 
 
 def weight(event: Event) -> int:
-    """Characters of an event's texts and some more, about the bytes that it takes as stored."""
+    """Approximate size of an event as stored, in bytes: the characters of its texts plus a constant."""
     fields = event.__dict__
     characters = 200
     for name in _OWN_FIELDS[type(event)]:
@@ -288,14 +319,14 @@ def weight(event: Event) -> int:
 
 
 def load(stored: Mapping[str, Any], log: str, session_id: str, seq: int) -> Event:
-    """The event of a commit at `seq` of the log."""
+    """Loads an event of a commit, at `seq` of the log."""
     return ADAPTER.validate_python({**stored, "id": f"{log}/{seq}", "session_id": session_id, "seq": seq})
 
 
 def stored(event: E, log: str, session_id: str, seq: int, at: Instant) -> E:
-    """The same as `load` of what `dump` makes of an event, recorded at `at`; a draft need not be read again then.
+    """The draft as `load` would return it after `dump`, recorded at `at`, without reading it again.
 
-    Measured, it takes half of what `model_copy` takes, and goes over every event that is appended.
+    Every appended event passes here; it takes half the time of `model_copy`.
     """
     fields = {**event.__dict__, "id": f"{log}/{seq}", "session_id": session_id, "seq": seq}
     if event.timestamp is None:
@@ -304,15 +335,10 @@ def stored(event: E, log: str, session_id: str, seq: int, at: Instant) -> E:
 
 
 def restored(type: type[E], fields: dict[str, Any], given: set[str]) -> E:
-    """An event of the `__dict__` and the names of given fields of one that was validated."""
+    """Rebuilds an event from the `__dict__` and the given field names of a validated one."""
     made = type.__new__(type)
     _set(made, "__dict__", fields)
     _set(made, "__pydantic_fields_set__", given)
     _set(made, "__pydantic_extra__", None)
     _set(made, "__pydantic_private__", None)
     return made
-
-
-def load_all(stored: Iterable[Mapping[str, Any]], log: str, session_id: str, first: int) -> list[Event]:
-    """The events of a commit whose first event has seq `first`."""
-    return [load(event, log, session_id, first + offset) for offset, event in enumerate(stored)]

@@ -1,4 +1,4 @@
-"""Form definitions: what a frontend needs to draw the forms that cards name."""
+"""Form definitions: what a frontend needs to draw the forms that cards refer to."""
 
 from collections.abc import Collection
 
@@ -7,7 +7,7 @@ from storage.cards.definition import FormDefinition
 from storage.database import Transaction
 from storage.events import JsonText
 from storage.scope import Scope
-from storage.session_storage import check_document
+from storage.session import check_document
 
 
 class Forms:
@@ -17,18 +17,18 @@ class Forms:
         self._scope = scope
 
     async def get(self, space: str, ids: Collection[str]) -> dict[str, FormDefinition]:
-        """Those that are there, by form id as it was asked for."""
+        """The existing definitions among these, by form id as given."""
         stored = {id: text.clean(id) for id in ids}
         found = await self._scope.read(lambda queries: queries.forms(space, set(stored.values())))
         by_id = {form.form_id: form for form in found}
         return {id: by_id[clean] for id, clean in stored.items() if clean in by_id}
 
     async def all(self, space: str) -> list[FormDefinition]:
-        """All of the space, by form id."""
+        """All definitions of the space, ordered by form id."""
         return await self._scope.read(lambda queries: queries.forms(space, None))
 
     async def put(self, space: str, form_id: str, definition: JsonText) -> FormDefinition:
-        """Makes or overwrites one, of up to 1 MiB. Raises BadInput for an id that is none, PayloadTooLarge."""
+        """Creates or overwrites a definition of up to 1 MiB. Raises BadInput for a bad id, PayloadTooLarge."""
         form = FormDefinition(
             space=space,
             form_id=text.identifier(form_id, "formId"),

@@ -1,7 +1,7 @@
-"""Making and deleting sessions: the only operations that touch log, slots and topology together."""
+"""Creating and forking sessions: each writes log, slots and topology in one transaction."""
 
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from storage import errors, text, topology
@@ -11,18 +11,26 @@ from storage.log import append, reading
 from storage.log.admission import Admission
 from storage.log.commit import Commit
 from storage.log.state import LogState
-from storage.session import Segment, SessionConfig, SessionMeta, Slot, Slots, present
-from storage.session_storage import check_document, check_label
+from storage.session import (
+    Segment,
+    SessionConfig,
+    SessionMeta,
+    Slot,
+    Slots,
+    check_document,
+    check_label,
+    present,
+)
 from storage.slots import check_size
 from storage.topology import NodeDocument
 
 DEFAULT_LABELS = ("Root", "Session")
-"""Of a root that is given no label, and of any other session."""
+"""The labels of a root and of any other session that is given none."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """What a caller says of a session to be made; the id is generated when absent."""
+    """A session to create. The id is generated if absent."""
 
     id: str | None = None
     label: str | None = None
@@ -36,7 +44,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """What a caller says of a fork: shares the source's first `at_seq` events (default: all)."""
+    """A fork to create. It shares the source's first `at_seq` events (default: all)."""
 
     source_id: str
     at_seq: int | None = None
@@ -52,22 +60,16 @@ class Fork:
 
     @property
     def under(self) -> str | None:
-        """The parent: as given, else the source; None among the roots."""
+        """The parent as given, else the source; None for a root."""
         if self.as_root:
             return None
         return self.source_id if self.parent_id is None else self.parent_id
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """Which sessions went, and the logs that they read."""
+class _Position:
+    """A claimed position in the forest: under `parent` at `index`; `now` is the database's time."""
 
-    ids: list[str]
-    logs: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
     parent: NodeDocument | None
     index: int
     now: Instant
@@ -78,41 +80,45 @@ class _Place:
 
 
 async def create(tx: Transaction, space: str, new: NewSession) -> SessionMeta:
-    """Makes an empty session with its node and slots. Raises DuplicateId, NotFound, BadInput, IdempotencyMismatch."""
+    """Creates an empty session with its node and slots.
+
+    Raises DuplicateId, NotFound, BadInput, PayloadTooLarge or IdempotencyMismatch.
+    """
     new = replace(new, label=_clean(new.label), workflow_mode=_clean(new.workflow_mode), key=_key(new.key))
     digest = _digest("create", new)
     if (made := await _made_before(tx, space, new.key, digest)) is not None:
         return made
     await _check_id(tx, space, new.id)
     if new.source_session_id is not None and await tx.session(space, new.source_session_id) is None:
-        raise errors.NotFound(f"sourceSessionId: no session {new.source_session_id!r}")
+        raise errors.no_session("sourceSessionId", new.source_session_id)
     default_label = DEFAULT_LABELS[new.parent_id is not None]
     label = check_label(new.label if new.label is not None else default_label)
     check_document(new.metadata, "metadata")
     check_config(new.config)
-    place = await take_place(tx, space, new.parent_id)
+    position = await claim_position(tx, space, new.parent_id)
     meta = SessionMeta(
         space=space,
         id=new.id or str(uuid.uuid4()),
         label=label,
         workflow_mode=new.workflow_mode,
         metadata=new.metadata,
-        created_at=place.now,
-        updated_at=place.now,
+        created_at=position.now,
+        updated_at=position.now,
         creation_key=new.key,
         creation_digest=digest,
         segments=(Segment(log=uuid.uuid4().hex),),
     )
     config = new.config and SessionConfig(**new.config.model_dump(exclude_none=True))
     prompt = config.system_prompt if config else None
-    await _insert(tx, meta, place, prompt, source=new.source_session_id, fork_seq=None, config=config)
+    await _insert(tx, meta, position, prompt, source=new.source_session_id, fork_seq=None, config=config)
     return meta
 
 
 async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
-    """Makes a session that shares the first events of another; nothing is copied.
+    """Creates a session that shares the first events of another; nothing is copied.
 
-    Raises NotFound, BadInput (a cut outside 0 to head), DuplicateId, IdempotencyMismatch; leaves nothing behind then.
+    Raises NotFound, BadInput (a cut outside 0 to head), DuplicateId, PayloadTooLarge or IdempotencyMismatch; nothing is
+    written then.
     """
     wanted = replace(wanted, label=_clean(wanted.label), prompt=_clean(wanted.prompt), key=_key(wanted.key))
     digest = _digest("fork", wanted)
@@ -122,7 +128,7 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
     source = await tx.session(space, wanted.source_id)
     node = await tx.node(space, wanted.source_id)
     if source is None or node is None:
-        raise errors.NotFound(f"sourceId: no session {wanted.source_id!r}")
+        raise errors.no_session("sourceId", wanted.source_id)
     cut = _cut(wanted, source)
     if wanted.as_root and wanted.parent_id is not None:
         raise errors.BadInput("asRoot and parentId: give one of them")
@@ -130,7 +136,7 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
     check_document(wanted.metadata, "metadata")
     check_config(wanted.config)
     await tx.rely_on(space, sessions=[source.id])
-    place = await take_place(tx, space, wanted.under)
+    position = await claim_position(tx, space, wanted.under)
     state = await reading.state_at(tx, source, cut)
     meta = SessionMeta(
         space=space,
@@ -138,9 +144,9 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
         label=label,
         workflow_mode=source.workflow_mode,
         metadata=source.metadata if wanted.metadata is None else wanted.metadata,
-        created_at=place.now,
-        updated_at=place.now,
-        last_event_at=place.now if cut or wanted.prompt is not None else None,
+        created_at=position.now,
+        updated_at=position.now,
+        last_event_at=position.now if cut or wanted.prompt is not None else None,
         creation_key=wanted.key,
         creation_digest=digest,
         segments=append.cut(source, cut, uuid.uuid4().hex),
@@ -152,58 +158,31 @@ async def fork(tx: Transaction, space: str, wanted: Fork) -> SessionMeta:
         await append.record(tx, meta, commit)
         meta = meta.model_copy(update={**_at(commit.state), "behind": True})
     given = wanted.config or SessionConfig()
-    laid = given.laid_over(node.config) if wanted.config or node.config else None
+    laid_config = given.laid_over(node.config) if wanted.config or node.config else None
     if "system_prompt" in given.model_fields_set:
         prompt = given.system_prompt
     else:
         slots = (await tx.slots(space, [source.id])).get(source.id)
         inherited = present(slots.system_prompt) if slots else None
         prompt = inherited.content if inherited else None
-    await _insert(tx, meta, place, prompt, source=source.id, fork_seq=cut, config=laid)
+    await _insert(tx, meta, position, prompt, source=source.id, fork_seq=cut, config=laid_config)
     return meta
 
 
-async def delete(tx: Transaction, space: str, id: str, cascade: bool) -> Deleted:
-    """Deletes a session, with `cascade` its subtree too. Raises NotFound, HasChildren, BadInput over 1,000 nodes."""
-    node = await tx.node(space, id)
-    if node is None:
-        raise errors.NotFound(f"id: no session {id!r}")
-    subtree = await tx.subtree(space, id, topology.MAX_CASCADE + 1)
-    if len(subtree) > 1 and not cascade:
-        raise errors.HasChildren(f"{id} has children; delete them first, or say cascade")
-    if len(subtree) > topology.MAX_CASCADE:
-        raise errors.BadInput(f"{id} has more than {topology.MAX_CASCADE - 1} descendants; delete parts of it first")
-    ids = [member.id for member in topology.depth_first(subtree)]
-    going = set(ids)
-    for referrer in await tx.referrers(space, ids):
-        if referrer.id not in going:
-            kept = tuple(target for target in referrer.refs if target not in going)
-            await tx.change_node(referrer, {"refs": kept})
-    targets = {target for member in subtree for target in member.refs} - going
-    for target in (await tx.nodes(space, targets)).values():
-        await tx.change_node(target, {})
-    if node.parent_id is not None and (parent := await tx.node(space, node.parent_id)) is not None:
-        await tx.change_node(parent, {"child_count": parent.child_count - 1})
-    metas = await tx.sessions(space, ids)
-    await tx.delete(space, ids)
-    logs = dict.fromkeys(segment.log for meta in metas.values() for segment in meta.segments)
-    return Deleted(ids, list(logs))
-
-
-async def take_place(tx: Transaction, space: str, parent_id: str | None) -> _Place:
-    """The next place under a parent, or among the roots, which this transaction now relies on. Raises NotFound."""
+async def claim_position(tx: Transaction, space: str, parent_id: str | None) -> _Position:
+    """Claims the next position under a parent, or among the roots. Writes the parent. Raises NotFound, BadInput."""
     if parent_id is None:
         index, now = await tx.next_root(space)
-        return _Place(None, index, now)
+        return _Position(None, index, now)
     parent = await tx.node(space, parent_id)
     if parent is None:
-        raise errors.NotFound(f"parentId: no session {parent_id!r}")
+        raise errors.no_session("parentId", parent_id)
     if len(parent.ancestors) + 1 > topology.MAX_DEPTH:
         message = f"parentId: {parent_id} is at depth {topology.MAX_DEPTH}, the deepest there is"
         raise errors.BadInput(message, depth=topology.MAX_DEPTH)
     counters = {"next_index": parent.next_index + 1, "child_count": parent.child_count + 1}
     changed = await tx.change_node(parent, counters)
-    return _Place(changed, parent.next_index, changed.updated_at)
+    return _Position(changed, parent.next_index, changed.updated_at)
 
 
 def check_config(config: SessionConfig | None) -> None:
@@ -221,7 +200,7 @@ def _key(value: str | None) -> str | None:
 
 
 def _digest(kind: str, given: NewSession | Fork) -> str | None:
-    """Only an input with a key is ever compared. It may name ids that can't be, which are refused later."""
+    """Digest of an input with a key; None without one. Ids in it may be invalid; they are refused later."""
     if given.key is None:
         return None
     content: dict[str, Any] = {
@@ -236,7 +215,7 @@ async def _made_before(tx: Transaction, space: str, key: str | None, digest: str
         return None
     made = await tx.session_by_key(space, key)
     if made is not None and made.creation_digest != digest:
-        raise errors.IdempotencyMismatch(f"idempotencyKey: {key!r} was used before, with other input")
+        raise errors.key_reused(key)
     return made
 
 
@@ -272,7 +251,7 @@ def _first_commit(meta: SessionMeta, prompt: str | None) -> Commit | None:
 async def _insert(
     tx: Transaction,
     meta: SessionMeta,
-    place: _Place,
+    position: _Position,
     system_prompt: str | None,
     *,
     source: str | None,
@@ -282,17 +261,17 @@ async def _insert(
     slot = None
     if system_prompt is not None:
         check_size(system_prompt, "config.systemPrompt")
-        slot = Slot(content=system_prompt, version=1, updated_at=place.now, at_seq=meta.head)
+        slot = Slot(content=system_prompt, version=1, updated_at=position.now, at_seq=meta.head)
     node = NodeDocument(
         space=meta.space,
         id=meta.id,
-        parent_id=place.parent.id if place.parent else None,
-        ancestors=place.ancestors,
-        index=place.index,
+        parent_id=position.parent.id if position.parent else None,
+        ancestors=position.ancestors,
+        index=position.index,
         source_session_id=source,
         fork_seq=fork_seq,
         config=config,
-        updated_at=place.now,
+        updated_at=position.now,
     )
     await tx.insert_session(meta)
     await tx.insert_node(node)

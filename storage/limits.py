@@ -1,6 +1,6 @@
-"""The limits of the domain, as clients can ask for them. Each is enforced where its constant stands."""
+"""The limits of the domain that clients can query. Each is enforced where its constant is defined."""
 
-from storage import session, session_storage, topology
+from storage import digests, session, session_storage, topology
 from storage.cards import payload
 from storage.log import admission, commit, reading
 from storage.readers import conversation
@@ -19,8 +19,8 @@ ALL: dict[str, int] = {
     "entriesPerPage": conversation.MAX_ENTRIES,
     "entryPageBytes": conversation.MAX_BYTES,
     "cardBytesShown": payload.MAX_BYTES,
-    "digestsPerPage": session_storage.MAX_DIGESTS,
-    "digestPageBytes": session_storage.MAX_DIGEST_BYTES,
+    "digestsPerPage": digests.MAX_DIGESTS,
+    "digestPageBytes": digests.MAX_DIGEST_BYTES,
     "rowsPerPage": session_storage.MAX_PAGE,
     "depth": topology.MAX_DEPTH,
     "nodesPerCascade": topology.MAX_CASCADE,

@@ -1,4 +1,4 @@
-"""Events that the server writes itself when it is asked to: hides, repairs of what a crash left open, feedback."""
+"""Events that the server writes on request: hides, repairs after a crash, feedback."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,8 @@ from storage.log.append import Appended
 from storage.log.commit import MAX_EVENTS
 from storage.readers import conversation
 from storage.readers.surfaces import Surfaces
-from storage.scope import Scope
+from storage.scope import Scope, session_queue
 from storage.session import SessionMeta
-from storage.session_storage import queue_of
 from storage.views.run_tools import Unanswered
 from storage.views.trim import hides_for_trim
 
@@ -36,8 +35,8 @@ Drafts = Callable[[Transaction, SessionMeta], Awaitable[Sequence[Event]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What came of an operation: the session after it and, unless nothing had to be written, its append."""
+class MaintenanceResult:
+    """The session after an operation and its append; None if there was nothing to write."""
 
     session: SessionMeta
     appended: Appended | None = None
@@ -50,8 +49,8 @@ class Maintenance:
         self._scope = scope
         self._surfaces = surfaces
 
-    async def trim(self, space: str, id: str, keep_recent: int, expected_head: int | None = None) -> Kept:
-        """Hides all but the newest `keep_recent` records, tool groups whole. Raises BadInput for a negative number."""
+    async def trim(self, space: str, id: str, keep_recent: int, expected_head: int | None = None) -> MaintenanceResult:
+        """Hides all but the newest `keep_recent` records, keeping tool groups whole. Raises BadInput if negative."""
 
         async def drafts(tx: Transaction, meta: SessionMeta) -> Sequence[Event]:
             return hides_for_trim(await self._surfaces.within(tx, meta), keep_recent)
@@ -61,8 +60,8 @@ class Maintenance:
         await self._surfaces.prepare(self._scope, space, id)
         return await self._append(space, id, expected_head, drafts)
 
-    async def remove_last(self, space: str, id: str, expected_head: int | None = None) -> Kept:
-        """Hides the last text or card of the conversation; nothing where there is none."""
+    async def remove_last(self, space: str, id: str, expected_head: int | None = None) -> MaintenanceResult:
+        """Hides the last text or card of the conversation, if there is one."""
 
         async def drafts(tx: Transaction, meta: SessionMeta) -> Sequence[Event]:
             last = await conversation.last_shown(tx, meta)
@@ -70,8 +69,8 @@ class Maintenance:
 
         return await self._append(space, id, expected_head, drafts)
 
-    async def clear(self, space: str, id: str, expected_head: int | None = None) -> Kept:
-        """Hides all that was appended so far; nothing where the last event has done so already."""
+    async def clear(self, space: str, id: str, expected_head: int | None = None) -> MaintenanceResult:
+        """Hides everything appended so far, unless the last event already did."""
 
         async def drafts(tx: Transaction, meta: SessionMeta) -> Sequence[Event]:
             newest = await reading.read(tx, meta.segments, max(meta.head - 1, 0), meta.head, 1)
@@ -81,10 +80,10 @@ class Maintenance:
 
         return await self._append(space, id, expected_head, drafts)
 
-    async def repair(self, space: str, id: str, expected_head: int | None = None) -> Kept:
-        """Ends what a crash left open: an error result for each unanswered call, step/end, turn/end FAILED.
+    async def repair(self, space: str, id: str, expected_head: int | None = None) -> MaintenanceResult:
+        """Closes what a crash left open: an error result for each unanswered call, step/end, turn/end FAILED.
 
-        One commit takes 1,000 events; where more is open, the rest waits for the next call.
+        One commit takes 1,000 events; if more are needed, the next call writes the rest.
         """
 
         async def drafts(tx: Transaction, meta: SessionMeta) -> Sequence[Event]:
@@ -94,8 +93,8 @@ class Maintenance:
 
     async def give_feedback(
         self, space: str, id: str, turn_id: str, feedback: str | None, self_evaluation: JsonText | None
-    ) -> Kept:
-        """Records feedback on a turn, also after its end. Raises BadInput for a turn that was never started."""
+    ) -> MaintenanceResult:
+        """Records feedback on a turn, even after its end. Raises BadInput for a turn that was never started."""
         turn = text.identifier(turn_id, "turnId")
 
         async def drafts(tx: Transaction, meta: SessionMeta) -> Sequence[Event]:
@@ -107,20 +106,20 @@ class Maintenance:
             raise errors.BadInput("setRunFeedback: give feedback or selfEvaluation")
         return await self._append(space, id, None, drafts)
 
-    async def _append(self, space: str, id: str, expected_head: int | None, drafts: Drafts) -> Kept:
-        async def work(tx: Transaction) -> Kept:
+    async def _append(self, space: str, id: str, expected_head: int | None, drafts: Drafts) -> MaintenanceResult:
+        async def work(tx: Transaction) -> MaintenanceResult:
             meta = await tx.session(space, id)
             if meta is None:
-                raise errors.NotFound(f"sessionId: no session {id!r}")
+                raise errors.no_session("sessionId", id)
             append.check_writable(meta)
             append.check_head(meta, expected_head)
             made = await drafts(tx, meta)
             if not made:
-                return Kept(meta)
+                return MaintenanceResult(meta)
             appended = await append.append(tx, space, id, made, surfaces=self._surfaces)
-            return Kept(appended.session, appended)
+            return MaintenanceResult(appended.session, appended)
 
-        return await self._scope.transact(work, queue=[queue_of(space, id)])
+        return await self._scope.transact(work, queue=[session_queue(space, id)])
 
 
 def _hides_all(event: Event) -> bool:
@@ -128,7 +127,7 @@ def _hides_all(event: Event) -> bool:
 
 
 def _hides(seqs: Iterable[int], reason: str) -> list[SurfaceHide]:
-    """As few hides as take these events and no other."""
+    """The fewest hides that cover these events and no others."""
     ranges: list[tuple[int, int]] = []
     for seq in sorted(seqs):
         if ranges and ranges[-1][1] == seq:
@@ -143,7 +142,7 @@ async def _endings(queries: Queries, meta: SessionMeta) -> list[Event]:
         ToolResult(call_id=call.call_id, error=INTERRUPTED, turn_id=call.turn_id, step_id=call.step_id)
         for call in await _unanswered(queries, meta)
     ]
-    # Steps outside any turn come last: one of the same id in the open turn would be taken for them.
+    # Steps outside any turn go last: a step with the same id in the open turn would be ended instead.
     ordered = sorted(meta.open, key=lambda turn: turn.turn == "")
     steps = [StepEnd(step_id=step, turn_id=turn.turn or None) for turn in ordered for step in turn.steps]
     turns = [
@@ -155,7 +154,7 @@ async def _endings(queries: Queries, meta: SessionMeta) -> list[Event]:
 
 
 async def _unanswered(queries: Queries, meta: SessionMeta) -> list[ToolCall]:
-    """The calls of the whole visible log that no result answers, in their order."""
+    """The calls of the whole visible log without a result, in log order."""
     if not meta.totals.types.get("tool/call"):
         return []
     unanswered: Unanswered[ToolCall] = Unanswered()

@@ -1,4 +1,4 @@
-"""Which rows of runs a query asks for."""
+"""The filter of a query for runs."""
 
 from dataclasses import dataclass, replace
 
@@ -9,10 +9,10 @@ from storage.views.run_rows import shortened
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which rows of a space: all conditions hold together.
+    """Selects rows of a space that meet all conditions.
 
-    `agent_name` and `tool_name` are among the names of the session's own events. Times in ms since 1970: started at
-    `started_after` or later, and before `started_before`. A run without a duration is shorter than any.
+    `agent_name` and `tool_name` match names in the session's own events. Times in ms since 1970: started at
+    `started_after` or later, and before `started_before`. A run without a duration counts as shorter than any.
     """
 
     session_id: str | None = None
@@ -25,16 +25,16 @@ class RunFilter:
     started_after: Instant | None = None
     started_before: Instant | None = None
 
-    def as_kept(self) -> "RunFilter":
-        """The same with texts as rows keep them."""
+    def as_stored(self) -> "RunFilter":
+        """The same filter with texts shortened as rows store them."""
         return replace(
             self,
-            agent_flow=_kept(self.agent_flow),
-            agent_name=_kept(self.agent_name),
-            tool_name=_kept(self.tool_name),
-            feedback=_kept(self.feedback),
+            agent_flow=_stored(self.agent_flow),
+            agent_name=_stored(self.agent_name),
+            tool_name=_stored(self.tool_name),
+            feedback=_stored(self.feedback),
         )
 
 
-def _kept(value: str | None) -> str | None:
+def _stored(value: str | None) -> str | None:
     return None if value is None else shortened(text.clean(value))

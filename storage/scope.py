@@ -4,6 +4,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol, TypeVar
 
+from typing_extensions import override
+
 from storage import errors
 from storage.database import Database, Queries, Transaction
 
@@ -14,63 +16,88 @@ logger = logging.getLogger("sapwood.collector")
 class Scope(Protocol):
     """What the parts of a store need of a database or of an open transaction.
 
-    `committed`: what is read is committed, and so can't be undone.
+    `committed`: reads see only committed data, which can't be rolled back.
     """
 
     committed: bool
 
-    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T: ...
-    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T: ...
+    async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
+        """Runs a query function, as `storage.database.Database.read`."""
+        ...
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        """Runs work as one unit, as `storage.database.Database.transact`."""
+        ...
+
     async def release(self, logs: Collection[str]) -> None:
-        """Drops what no session reads any more of these logs, once the transaction that freed them is durable."""
+        """Drops the commits of these logs that no session reads, once the transaction that freed them is durable."""
         ...
 
 
+def session_queue(space: str, id: str) -> str:
+    """The queue in which writes to a session wait for each other."""
+    return f"session {space}/{id}"
+
+
+def node_queue(space: str, id: str) -> str:
+    """The queue in which changes of a node, and of the list of its children, wait for each other."""
+    return f"node {space}/{id}"
+
+
+def children_queue(space: str, parent_id: str | None) -> str:
+    """The queue in which new children of a parent, or new roots, wait for each other."""
+    return f"roots {space}" if parent_id is None else node_queue(space, parent_id)
+
+
 async def collect(database: Database, log: str) -> int:
-    """Drops the commits of a log that nobody reads any more; how many. Safe to repeat and to interrupt."""
+    """Drops the commits of a log that no session reads, and returns how many. Safe to repeat and to interrupt."""
     holders = await database.read(lambda queries: queries.holders(log))
     return 0 if holders.owned else await database.collect(log, holders.largest_cut)
 
 
-class Direct:
-    """Each operation is one transaction."""
-
-    committed = True
+class DatabaseScope(Scope):
+    """Runs each operation in a transaction of its own."""
 
     def __init__(self, database: Database) -> None:
+        self.committed = True
         self._database = database
 
+    @override
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         return await self._database.read(query, quick=quick)
 
+    @override
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
         return await self._database.transact(work, queue=queue)
 
+    @override
     async def release(self, logs: Collection[str]) -> None:
         try:
             for log in logs:
                 await collect(self._database, log)
         except errors.Unavailable as error:
-            # What was asked for is done and durable; the rest is dropped at a server's next start.
+            # The deletion itself is durable; a server drops the rest at its next start.
             logger.warning("commits of deleted sessions are left over for now: %s", error)
 
 
-class Within:
-    """All operations are parts of one transaction. `released` are the logs to collect after it.
+class TransactionScope(Scope):
+    """Runs all operations in one open transaction. `released` are the logs to collect after it.
 
-    `refused` is the first operation's error: it may have written before, so nothing of the transaction can stand.
+    `refused` is the first error of an operation. It may have written before it failed, so the transaction must not
+    commit.
     """
 
-    committed = False
-
     def __init__(self, transaction: Transaction) -> None:
+        self.committed = False
         self._transaction = transaction
         self.released: list[str] = []
         self.refused: Exception | None = None
 
+    @override
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         return await query(self._transaction)
 
+    @override
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
         try:
             return await work(self._transaction)
@@ -78,5 +105,6 @@ class Within:
             self.refused = self.refused or error
             raise
 
+    @override
     async def release(self, logs: Collection[str]) -> None:
         self.released.extend(logs)

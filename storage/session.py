@@ -1,9 +1,10 @@
-"""Sessions as dialogue units: their documents, slots and digests. Nothing here knows of the tree."""
+"""Sessions as dialogue units: their documents, slots and digests. Nothing here knows the tree."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from storage import errors, text
 from storage.events import Instant, JsonText, Model, Text
 from storage.log.state import LogState, OpenTurn, Totals
 
@@ -13,7 +14,7 @@ MAX_SEGMENTS = 256
 
 
 class SessionStatus(StrEnum):
-    """Whether a session takes appends and slots."""
+    """Whether a session accepts appends and slot writes."""
 
     ACTIVE = "ACTIVE"
     ARCHIVED = "ARCHIVED"
@@ -28,17 +29,17 @@ class SlotName(StrEnum):
 
 
 class SessionConfig(Model):
-    """What was fixed at creation. Only fields that were given are stored and come back."""
+    """Settings fixed at creation. Only fields that were given are stored and returned."""
 
     system_prompt: Text | None = None
     skills: list[Text] | None = None
 
     def given(self) -> dict[str, Any]:
-        """The fields that hold a value, by their names in documents."""
+        """The fields that have a value, by their names in documents."""
         return self.model_dump(by_alias=True, exclude_none=True)
 
     def laid_over(self, base: "SessionConfig | None") -> "SessionConfig | None":
-        """This config over another: what was not given here keeps the other's value, null takes it away."""
+        """This config laid over another: fields not given here keep the other's value, null removes it."""
         if base is None:
             return self
         return SessionConfig(
@@ -47,7 +48,7 @@ class SessionConfig(Model):
 
 
 class Slot(Model):
-    """A slot's newest write. Once cleared it has no content; the version stays, so that it never restarts."""
+    """The newest write to a slot. A cleared slot has no content but keeps its version, so versions never restart."""
 
     content: Text | None = None
     version: int
@@ -57,9 +58,9 @@ class Slot(Model):
 
 
 class Slots(Model):
-    """The slots of one session. `created_at` is the session's, so that a page of sessions is a range of slots too.
+    """The slots of one session. `created_at` is the session's, so a page of sessions is a range of slots too.
 
-    `log` tells sessions apart that were made one after the other under the same id.
+    `log` distinguishes sessions created one after the other under the same id.
     """
 
     space: str
@@ -71,7 +72,7 @@ class Slots(Model):
     memory: Slot | None = None
 
     def named(self, name: SlotName) -> Slot | None:
-        """The slot of that name, cleared or not; None if it was never written."""
+        """The slot with this name, cleared or not; None if it was never written."""
         found: Slot | None = getattr(self, name.value.lower())
         return found
 
@@ -111,17 +112,17 @@ class SessionMeta(Model):
 
     @property
     def log(self) -> str:
-        """Id of the session's own log: random, never reused."""
+        """Id of the session's own log: random and never reused."""
         return self.segments[-1].log
 
     @property
     def own_start(self) -> int:
-        """seq of the first event that is the session's own."""
+        """seq of the session's first own event."""
         return self.segments[-1].start
 
     @property
     def turn_count(self) -> int:
-        """turn/end events in the visible log."""
+        """Number of turn/end events in the visible log."""
         return self.totals.types.get("turn/end", 0)
 
     @property
@@ -132,7 +133,7 @@ class SessionMeta(Model):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What an orchestrator reflects on: the outside of one session."""
+    """What an orchestrator sees of a session without reading its log."""
 
     session: SessionMeta
     memory: Slot | None
@@ -140,7 +141,7 @@ class Digest:
 
 
 class SessionOrder(StrEnum):
-    """By creation, or by last change."""
+    """Order of a list of sessions: by creation or by last change."""
 
     CREATED_ASC = "CREATED_ASC"
     CREATED_DESC = "CREATED_DESC"
@@ -149,7 +150,7 @@ class SessionOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions of a space: all conditions hold together. `under` includes the node itself."""
+    """Selects sessions of a space that meet all conditions. `under` includes the node itself."""
 
     ids: tuple[str, ...] | None = None
     under: str | None = None
@@ -161,5 +162,19 @@ class SessionFilter:
 
 
 def present(slot: Slot | None) -> Slot | None:
-    """The slot as readers see it: None when it was never written or was cleared."""
+    """The slot as readers see it: None if it was never written or is cleared."""
     return slot if slot is not None and not slot.cleared else None
+
+
+def check_label(label: str) -> str:
+    """Returns the label without lone surrogates. Raises BadInput over 500 characters."""
+    if len(label) > MAX_LABEL:
+        raise errors.BadInput(f"label: takes {MAX_LABEL} characters, this has {len(label)}")
+    return text.clean(label)
+
+
+def check_document(value: JsonText | None, path: str) -> JsonText | None:
+    """Returns JSON text of at most 1 MiB. Raises PayloadTooLarge."""
+    if value is not None and len(value.encode()) > MAX_SLOT_BYTES:
+        raise errors.PayloadTooLarge(f"{path}: takes {MAX_SLOT_BYTES} bytes as JSON, this has {len(value.encode())}")
+    return value

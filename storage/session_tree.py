@@ -1,78 +1,72 @@
-"""SessionTree: the forest of a space, without a word about what the sessions say."""
+"""SessionTree: the forest of a space. Nothing here reads the content of sessions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from storage import errors, lifecycle, topology
+from storage import deletion, errors, lifecycle, topology
 from storage.database import Queries, Transaction
-from storage.lifecycle import Deleted, Fork, NewSession
-from storage.scope import Scope
+from storage.lifecycle import Fork, NewSession
+from storage.scope import Scope, children_queue, node_queue, session_queue
 from storage.session import SessionConfig, SessionMeta, SessionStatus
-from storage.session_storage import queue_of
 from storage.topology import NodeDocument, TopologyNode
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Nodes depth first; the roots among them; references of which both ends are among them."""
+    """Nodes in depth-first order, the roots among them, and the references between them."""
 
     roots: list[str]
     nodes: list[TopologyNode]
     refs: list[tuple[str, str]]
 
 
-def place_queue(space: str, parent_id: str | None) -> str:
-    """In which queue those wait that take a place under a parent, or among the roots."""
-    return f"roots {space}" if parent_id is None else f"node {space}/{parent_id}"
-
-
 class SessionTree:
-    """Parents, children, references and lineage; sessions are made and deleted here."""
+    """Parents, children, references and lineage; also creates and deletes sessions."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def create(self, space: str, new: NewSession) -> SessionMeta:
-        """Makes an empty session, as `storage.lifecycle.create`."""
+        """Creates an empty session, as `storage.lifecycle.create`."""
         return await self._scope.transact(
-            lambda tx: lifecycle.create(tx, space, new), queue=[place_queue(space, new.parent_id)]
+            lambda tx: lifecycle.create(tx, space, new), queue=[children_queue(space, new.parent_id)]
         )
 
     async def fork(self, space: str, wanted: Fork) -> SessionMeta:
-        """Makes a session that shares events of another, as `storage.lifecycle.fork`."""
-        queue = [queue_of(space, wanted.source_id), place_queue(space, wanted.under)]
+        """Creates a session that shares events of another, as `storage.lifecycle.fork`."""
+        queue = [session_queue(space, wanted.source_id), children_queue(space, wanted.under)]
         return await self._scope.transact(lambda tx: lifecycle.fork(tx, space, wanted), queue=queue)
 
     async def delete(self, space: str, id: str, cascade: bool = False) -> list[str]:
-        """Deletes a session, with `cascade` its subtree too; which ids went."""
-        deleted: Deleted = await self._scope.transact(
-            lambda tx: lifecycle.delete(tx, space, id, cascade), queue=[queue_of(space, id)]
+        """Deletes a session, with `cascade` its subtree too, as `storage.deletion.delete`. Returns the deleted ids."""
+        deleted: deletion.Deletion = await self._scope.transact(
+            lambda tx: deletion.delete(tx, space, id, cascade), queue=[session_queue(space, id)]
         )
         await self._scope.release(deleted.logs)
         return deleted.ids
 
     async def move(self, space: str, id: str, parent_id: str | None) -> None:
-        """Puts a node and its subtree under another parent, or among the roots. The same parent changes nothing.
+        """Moves a node and its subtree under another parent, or to the roots. The same parent changes nothing.
 
-        Raises NotFound, Cycle, InvalidRef (a reference would join ancestor and descendant), BadInput.
+        Raises NotFound, Cycle, InvalidRef (a reference would connect ancestor and descendant), BadInput.
         """
 
         async def work(tx: Transaction) -> None:
             node = await tx.node(space, id)
             if node is None:
-                raise errors.NotFound(f"id: no session {id!r}")
+                raise errors.no_session("id", id)
             if node.parent_id == parent_id:
                 return
             parent = None if parent_id is None else await tx.node(space, parent_id)
             if parent_id is not None and parent is None:
-                raise errors.NotFound(f"parentId: no session {parent_id!r}")
+                raise errors.no_session("parentId", parent_id)
             await _move(tx, space, node, parent)
 
-        queue = [place_queue(space, parent_id), f"node {space}/{id}"]
+        queue = [children_queue(space, parent_id), node_queue(space, id)]
         await self._scope.transact(work, queue=queue)
 
     async def add_ref(self, space: str, from_id: str, to_id: str) -> None:
-        """Has a node refer to another. A repeat changes nothing. Raises NotFound or InvalidRef."""
+        """Adds a reference from one node to another. A repeat changes nothing. Raises NotFound or InvalidRef."""
 
         async def work(tx: Transaction) -> None:
             source, target = await _ends(tx, space, from_id, to_id)
@@ -81,10 +75,10 @@ class SessionTree:
                 await tx.change_node(source, {"refs": (*source.refs, to_id)})
                 await tx.change_node(target, {})
 
-        await self._scope.transact(work, queue=[f"node {space}/{from_id}", f"node {space}/{to_id}"])
+        await self._scope.transact(work, queue=[node_queue(space, from_id), node_queue(space, to_id)])
 
     async def remove_ref(self, space: str, from_id: str, to_id: str) -> None:
-        """Takes a reference away; where there is none nothing changes. Raises NotFound."""
+        """Removes a reference, if there is one. Raises NotFound."""
 
         async def work(tx: Transaction) -> None:
             source, target = await _ends(tx, space, from_id, to_id)
@@ -92,22 +86,22 @@ class SessionTree:
                 await tx.change_node(source, {"refs": tuple(ref for ref in source.refs if ref != to_id)})
                 await tx.change_node(target, {})
 
-        await self._scope.transact(work, queue=[f"node {space}/{from_id}", f"node {space}/{to_id}"])
+        await self._scope.transact(work, queue=[node_queue(space, from_id), node_queue(space, to_id)])
 
     async def put_config(self, space: str, id: str, config: SessionConfig) -> None:
-        """Overwrites the config whole. Raises NotFound, PayloadTooLarge."""
+        """Replaces the whole config. Raises NotFound, PayloadTooLarge."""
         lifecycle.check_config(config)
 
         async def work(tx: Transaction) -> None:
             node = await tx.node(space, id)
             if node is None:
-                raise errors.NotFound(f"sessionId: no session {id!r}")
+                raise errors.no_session("sessionId", id)
             await tx.change_node(node, {"config": config})
 
-        await self._scope.transact(work, queue=[f"node {space}/{id}"])
+        await self._scope.transact(work, queue=[node_queue(space, id)])
 
     async def node(self, space: str, id: str) -> TopologyNode | None:
-        """The node, or None when the space has none of that id."""
+        """The node, or None if the space has none with that id."""
         return (await self.nodes(space, [id])).get(id)
 
     async def nodes(self, space: str, ids: Collection[str]) -> dict[str, TopologyNode]:
@@ -116,8 +110,9 @@ class SessionTree:
         async def query(queries: Queries) -> list[TopologyNode]:
             found = await queries.nodes(space, ids)
             parents = {node.parent_id for node in found.values() if node.parent_id is not None}
-            there = await queries.nodes(space, parents - found.keys()) if parents - found.keys() else {}
-            return await _joined(queries, space, [_shown(node, {**there, **found}) for node in found.values()])
+            missing = parents - found.keys()
+            known = {**(await queries.nodes(space, missing) if missing else {}), **found}
+            return await _joined(queries, space, [_shown(node, known) for node in found.values()])
 
         return {node.id: node for node in await self._scope.read(query)}
 
@@ -134,7 +129,7 @@ class SessionTree:
         return found
 
     async def referrers(self, space: str, ids: Collection[str]) -> dict[str, list[str]]:
-        """Which nodes refer to each of these."""
+        """Ids of the nodes that refer to each of these, sorted."""
         found: dict[str, list[str]] = {id: [] for id in ids}
         for node in await self._scope.read(lambda queries: queries.referrers(space, ids)):
             for target in node.refs:
@@ -157,7 +152,7 @@ class SessionTree:
         max_depth: int | None = None,
         status: SessionStatus | None = None,
     ) -> Forest | None:
-        """The forest, or the tree of one node, to a depth counted from there; None when that node is unknown."""
+        """The forest, or one node's tree, to a depth counted from its root; None if that node is unknown."""
         if max_depth is not None and max_depth < 0:
             raise errors.BadInput(f"maxDepth: must not be negative, is {max_depth}")
         return await self._scope.read(lambda queries: read_forest(queries, space, root_id, max_depth, status))
@@ -166,7 +161,7 @@ class SessionTree:
 async def read_forest(
     queries: Queries, space: str, root_id: str | None, max_depth: int | None, status: SessionStatus | None
 ) -> Forest | None:
-    """The forest as of one reading."""
+    """The forest as of one read, as `SessionTree.forest`."""
     ordered = topology.depth_first(await queries.subtree(space, root_id))
     if root_id is not None and not ordered:
         return None
@@ -186,9 +181,9 @@ async def read_forest(
     return Forest(roots, nodes, refs)
 
 
-def _shown(node: NodeDocument, there: Mapping[str, NodeDocument]) -> NodeDocument:
-    """The node; as a root if its parent is missing."""
-    if node.parent_id is None or node.parent_id in there:
+def _shown(node: NodeDocument, known: Mapping[str, NodeDocument]) -> NodeDocument:
+    """The node, shown as a root if its parent is missing."""
+    if node.parent_id is None or node.parent_id in known:
         return node
     return node.model_copy(update={"parent_id": None, "ancestors": ()})
 
@@ -200,9 +195,9 @@ async def _joined(queries: Queries, space: str, documents: Sequence[NodeDocument
 
 async def _ends(tx: Transaction, space: str, from_id: str, to_id: str) -> tuple[NodeDocument, NodeDocument]:
     found = await tx.nodes(space, {from_id, to_id})
-    for name, id in (("fromId", from_id), ("toId", to_id)):
+    for path, id in (("fromId", from_id), ("toId", to_id)):
         if id not in found:
-            raise errors.NotFound(f"{name}: no session {id!r}")
+            raise errors.no_session(path, id)
     return found[from_id], found[to_id]
 
 
@@ -215,21 +210,23 @@ async def _move(tx: Transaction, space: str, node: NodeDocument, parent: NodeDoc
     topology.check_move(node, subtree, lineage)
     if node.parent_id is not None and (old := await tx.node(space, node.parent_id)) is not None:
         await tx.change_node(old, {"child_count": old.child_count - 1})
-    place = await lifecycle.take_place(tx, space, parent.id if parent else None)
+    position = await lifecycle.claim_position(tx, space, parent.id if parent else None)
     heads = {head.id: head.head for head in await tx.heads(space, node.id)}
     moved = {
         "parent_id": parent.id if parent else None,
-        "index": place.index,
-        "ancestors": place.ancestors,
+        "index": position.index,
+        "ancestors": position.ancestors,
         "moved_at_head": heads.get(node.id),
         "moved_from": node.ancestors,
     }
     await tx.change_node(node, moved)
-    await tx.move_nodes([_below(member, node.id, place.ancestors, heads) for member in subtree if member.id != node.id])
+    await tx.move_nodes(
+        [_below(member, node.id, position.ancestors, heads) for member in subtree if member.id != node.id]
+    )
 
 
 def _below(member: NodeDocument, moved: str, ancestors: tuple[str, ...], heads: Mapping[str, int]) -> NodeDocument:
-    """A node of a moved subtree in its new place."""
+    """A node of a moved subtree at its new position."""
     own = member.ancestors[: member.ancestors.index(moved) + 1]
-    place = {"ancestors": (*own, *ancestors), "moved_at_head": heads.get(member.id), "moved_from": member.ancestors}
-    return member.model_copy(update=place)
+    position = {"ancestors": (*own, *ancestors), "moved_at_head": heads.get(member.id), "moved_from": member.ancestors}
+    return member.model_copy(update=position)

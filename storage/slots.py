@@ -15,7 +15,7 @@ from storage.session import MAX_SLOT_BYTES, SessionMeta, Slot, SlotName, Slots, 
 
 
 class InsightMode(StrEnum):
-    """Whether an insight takes the place of a pending one or is joined to it."""
+    """Whether an insight replaces a pending one or is appended to it."""
 
     REPLACE = "REPLACE"
     APPEND = "APPEND"
@@ -23,7 +23,10 @@ class InsightMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SlotWrite:
-    """One write. `at_seq` is the head that the content reflects (default: the head then); 0 as `if_version`: never."""
+    """One write. `at_seq` is the head that the content reflects (default: the current one).
+
+    `if_version` is the expected version; 0 means never written.
+    """
 
     session_id: str
     name: SlotName
@@ -34,31 +37,31 @@ class SlotWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A slot as it is after an operation, and its session."""
+class WrittenSlot:
+    """A slot after an operation, and its session."""
 
     slot: Slot | None
     session: SessionMeta
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
-    """The insight taken (None: the inbox was empty) and the commit that records it."""
+class ConsumedInsight:
+    """The insight taken (None: the inbox was empty), the commit that records it, and the session."""
 
     insight: Slot | None
     commit: Commit | None
     session: SessionMeta
 
 
-def check_size(content: str, place: str) -> None:
+def check_size(content: str, path: str) -> None:
     """Raises PayloadTooLarge for more than 1 MiB of UTF-8."""
     size = len(content.encode("utf-8", "replace"))
     if size > MAX_SLOT_BYTES:
-        raise errors.PayloadTooLarge(f"{place}: takes {MAX_SLOT_BYTES} bytes, this has {size}")
+        raise errors.PayloadTooLarge(f"{path}: takes {MAX_SLOT_BYTES} bytes, this has {size}")
 
 
-def written(slot: Slot | None, write: SlotWrite, meta: SessionMeta) -> Slot:
-    """The slot after a write. Raises Archived, Conflict, BadInput or PayloadTooLarge."""
+def after_write(slot: Slot | None, write: SlotWrite, meta: SessionMeta) -> Slot:
+    """The slot after a write to it. Raises Archived, Conflict, BadInput or PayloadTooLarge."""
     append.check_writable(meta)
     version = slot.version if slot is not None else 0
     if write.if_version is not None and write.if_version != version:
@@ -74,29 +77,29 @@ def written(slot: Slot | None, write: SlotWrite, meta: SessionMeta) -> Slot:
     return Slot(content=content, version=version + 1, updated_at=0, at_seq=at_seq)
 
 
-async def put(tx: Transaction, space: str, write: SlotWrite) -> Written:
-    """Writes one slot."""
+async def put(tx: Transaction, space: str, write: SlotWrite) -> WrittenSlot:
+    """Writes one slot. Raises NotFound, Archived, Conflict, BadInput or PayloadTooLarge."""
     meta, slots = await load(tx, space, write.session_id)
     slots, meta = await store(tx, meta, slots, write)
-    return Written(slots.named(write.name), meta)
+    return WrittenSlot(slots.named(write.name), meta)
 
 
 async def load(tx: Transaction, space: str, id: str) -> tuple[SessionMeta, Slots]:
     """A session and its slots. Raises NotFound."""
     meta = await tx.session(space, id)
     if meta is None:
-        raise errors.NotFound(f"sessionId: no session {id!r}")
+        raise errors.no_session("sessionId", id)
     return meta, (await tx.slots(space, [id])).get(id) or empty(meta)
 
 
 def empty(meta: SessionMeta) -> Slots:
-    """The slots of a session to which nothing was written."""
+    """The slots of a session before any write."""
     return Slots(space=meta.space, id=meta.id, log=meta.log, created_at=meta.created_at)
 
 
 async def store(tx: Transaction, meta: SessionMeta, slots: Slots, write: SlotWrite) -> tuple[Slots, SessionMeta]:
-    """Puts a write into both documents."""
-    slot = written(slots.named(write.name), write, meta)
+    """Stores a write in the slots and the session document."""
+    slot = after_write(slots.named(write.name), write, meta)
     changes: dict[str, Any] = {}
     if write.name is SlotName.MEMORY:
         changes = {"memory_at_seq": slot.at_seq, "behind": meta.head > slot.at_seq}
@@ -104,12 +107,12 @@ async def store(tx: Transaction, meta: SessionMeta, slots: Slots, write: SlotWri
     return slots, await tx.change_session(meta, changes)
 
 
-async def put_all(tx: Transaction, space: str, writes: Sequence[SlotWrite]) -> list[Written]:
-    """Writes many slots, all or none. Raises the first refusal's error, naming every bad id."""
+async def put_all(tx: Transaction, space: str, writes: Sequence[SlotWrite]) -> list[WrittenSlot]:
+    """Writes many slots, all or none. Raises an error of the first refusal's type that names every refused id."""
     ids = {write.session_id for write in writes}
     metas = await tx.sessions(space, ids)
     slots = await tx.slots(space, ids)
-    results: list[Written] = []
+    results: list[WrittenSlot] = []
     refused: list[tuple[str, errors.SapwoodError]] = []
     for write in writes:
         meta = metas.get(write.session_id)
@@ -121,7 +124,7 @@ async def put_all(tx: Transaction, space: str, writes: Sequence[SlotWrite]) -> l
         except errors.SapwoodError as error:
             refused.append((write.session_id, error))
         else:
-            results.append(Written(slots[meta.id].named(write.name), metas[meta.id]))
+            results.append(WrittenSlot(slots[meta.id].named(write.name), metas[meta.id]))
     if refused:
         named = "; ".join(f"{id}: {error.message}" for id, error in refused)
         rows = [{"sessionId": id, "code": error.code, "message": error.message} for id, error in refused]
@@ -129,15 +132,15 @@ async def put_all(tx: Transaction, space: str, writes: Sequence[SlotWrite]) -> l
     return results
 
 
-async def clear_insight(tx: Transaction, space: str, id: str, version: int | None) -> Written:
-    """Clears the insight, or only the version named. Raises Conflict when another version is there."""
+async def clear_insight(tx: Transaction, space: str, id: str, version: int | None) -> WrittenSlot:
+    """Clears the insight. Raises Conflict if `version` is given and not the current one."""
     meta, slots = await load(tx, space, id)
     append.check_writable(meta)
     _check_version(slots.insight, version)
     if present(slots.insight) is None:
-        return Written(None, meta)
+        return WrittenSlot(None, meta)
     await _clear(tx, slots)
-    return Written(None, await tx.change_session(meta, {}))
+    return WrittenSlot(None, await tx.change_session(meta, {}))
 
 
 def _check_version(slot: Slot | None, version: int | None) -> None:
@@ -153,17 +156,17 @@ async def _clear(tx: Transaction, slots: Slots) -> None:
 
 async def consume_insight(
     tx: Transaction, space: str, id: str, version: int | None, turn_id: str | None, key: str | None
-) -> Consumed:
-    """Takes the insight and records it as an insight/delivered event. A repeated key gets the same one again."""
+) -> ConsumedInsight:
+    """Takes the insight and records it as an insight/delivered event. A repeated key gets the same insight again."""
     meta, slots = await load(tx, space, id)
     digest = append.digest_of("consume", [version, turn_id])
     if key is not None and (repeated := await append.repeat_of(tx, meta, key, digest)) is not None:
-        return Consumed(repeated.insight, repeated, meta)
+        return ConsumedInsight(repeated.insight, repeated, meta)
     append.check_writable(meta)
     _check_version(slots.insight, version)
     insight = present(slots.insight)
     if insight is None or insight.content is None:
-        return Consumed(None, None, meta)
+        return ConsumedInsight(None, None, meta)
     draft = InsightDelivered(content=insight.content, version=insight.version, turn_id=turn_id)
     admission = Admission(meta.state, await visible_turns(tx, meta, [draft]), append.now())
     event = admission.admit(draft, "consumeInsight")
@@ -173,4 +176,4 @@ async def consume_insight(
     await append.record(tx, meta, commit)
     await _clear(tx, slots)
     changes = {"head": commit.last + 1, "open": commit.open, "totals": commit.totals, "behind": True}
-    return Consumed(insight, commit, await tx.change_session(meta, changes, appended=True))
+    return ConsumedInsight(insight, commit, await tx.change_session(meta, changes, appended=True))

@@ -12,7 +12,7 @@ from storage.readers.conversation import ConversationReader
 from storage.readers.messages import MessageReader
 from storage.readers.runs import RunReader
 from storage.readers.surfaces import Surfaces
-from storage.scope import Direct, Scope, Within
+from storage.scope import DatabaseScope, Scope, TransactionScope
 from storage.session_storage import SessionStorage
 from storage.session_tree import SessionTree
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class UnitOfWork:
-    """What can be done with the sessions of a store, in one scope."""
+    """The operations on a store's sessions, all in one scope."""
 
     def __init__(self, scope: Scope, surfaces: Surfaces) -> None:
         self.sessions = SessionStorage(scope, surfaces)
@@ -33,39 +33,39 @@ class UnitOfWork:
 
 
 class Store(UnitOfWork):
-    """An open store. Each operation is a transaction of its own, unless made inside `transaction`."""
+    """An open store. Each operation is a transaction of its own, except inside `transaction`."""
 
     def __init__(self, database: Database) -> None:
-        self._direct = Direct(database)
+        self._scope = DatabaseScope(database)
         recent = RecentCommits()
         self._surfaces = Surfaces(recent=recent)
-        super().__init__(self._direct, self._surfaces)
+        super().__init__(self._scope, self._surfaces)
         self.database = database
         self.live = LiveReader(database, recent)
 
     async def transaction(self, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
-        """Runs several operations as one: all of them, or nothing when `work` raises or one of them was refused.
+        """Runs several operations as one: all of them, or nothing if `work` raises or any operation was refused.
 
-        It may be started over on a collision, so it must not have effects outside, nor await anything but the
-        operations of the unit that it is given.
+        `work` may be restarted on a collision, so it must have no effects outside the unit of work, and await nothing
+        but its operations.
         """
-        scope: Within
+        scope: TransactionScope
 
         async def whole(tx: Transaction) -> T:
             nonlocal scope
-            scope = Within(tx)
+            scope = TransactionScope(tx)
             result = await work(UnitOfWork(scope, self._surfaces))
             if scope.refused is not None:
                 raise scope.refused
             return result
 
-        result = await self._direct.transact(whole)
-        await self._direct.release(scope.released)
+        result = await self._scope.transact(whole)
+        await self._scope.release(scope.released)
         return result
 
     async def collect_leftovers(self) -> None:
         """Drops commits that a deletion freed just before its process was killed."""
-        await self._direct.release(await self.database.read(lambda queries: queries.unowned_logs()))
+        await self._scope.release(await self.database.read(lambda queries: queries.unowned_logs()))
 
     async def close(self) -> None:
         """Ends all feeds, then closes the database."""

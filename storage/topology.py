@@ -1,4 +1,4 @@
-"""The forest: nodes, and the rules of parents, references and moves. Nothing here sees the content of a log."""
+"""The forest: nodes, and the rules of parents, references and moves. Nothing here reads a log."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ MAX_MOVE = 10_000
 
 
 class NodeDocument(Model):
-    """A node as stored. `ancestors` nearest first; `next_index` counts the children ever made or moved here.
+    """A node as stored. `ancestors` nearest first; `next_index` counts the children ever created or moved here.
 
-    `moved_at_head` is the session's head when the node last got other ancestors, `moved_from` those that it had.
+    `moved_at_head` is the session's head when the node's ancestors last changed, `moved_from` the previous ones.
     """
 
     space: str
@@ -36,36 +36,36 @@ class NodeDocument(Model):
 
 @dataclass(frozen=True, slots=True)
 class TopologyNode:
-    """A node with the session of the same id: what the forest shows."""
+    """A node with the session of the same id, as the forest shows it."""
 
     document: NodeDocument
     session: SessionMeta
 
     @property
     def id(self) -> str:
-        """Same id as its session."""
+        """The id, shared with the session."""
         return self.document.id
 
     @property
     def parent_id(self) -> str | None:
-        """None for a root."""
+        """Id of the parent; None for a root."""
         return self.document.parent_id
 
     @property
     def depth(self) -> int:
-        """0 for a root."""
+        """Number of ancestors: 0 for a root."""
         return len(self.document.ancestors)
 
     @property
     def updated_at(self) -> Instant:
-        """Last change of the node or of its session, in ms since 1970."""
+        """Time of the last change of the node or its session, in ms since 1970."""
         return max(self.document.updated_at, self.session.updated_at)
 
 
 def depth_first(nodes: Iterable[NodeDocument]) -> list[NodeDocument]:
-    """Parents before children, siblings and roots by index.
+    """Sorts nodes depth first: parents before children, siblings and roots by index.
 
-    A node whose parent is not among them, or that damage has put on a cycle, comes as a root of its own tree.
+    A node whose parent is not among them, or that damage has put on a cycle, becomes the root of its own tree.
     """
     by_id = {node.id: node for node in nodes}
     children: dict[str | None, list[NodeDocument]] = {}
@@ -76,11 +76,11 @@ def depth_first(nodes: Iterable[NodeDocument]) -> list[NodeDocument]:
         siblings.sort(key=lambda node: (node.index, node.id))
     ordered = _walk(children.get(None, []), children)
     if len(ordered) < len(by_id):
-        placed = {node.id for node in ordered}
+        reached = {node.id for node in ordered}
         for node in sorted(by_id.values(), key=lambda node: node.id):
-            if node.id not in placed:
-                found = [member for member in _walk([node], children) if member.id not in placed]
-                placed.update(member.id for member in found)
+            if node.id not in reached:
+                found = [member for member in _walk([node], children) if member.id not in reached]
+                reached.update(member.id for member in found)
                 ordered.extend(found)
     return ordered
 
@@ -99,27 +99,30 @@ def _walk(start: Sequence[NodeDocument], children: dict[str | None, list[NodeDoc
 
 
 def rooted(ordered: Sequence[NodeDocument]) -> list[NodeDocument]:
-    """The same nodes, those whose parent is missing shown as roots, and their descendants' ancestors to match."""
+    """Shows nodes whose parent is missing as roots, and corrects the ancestors of their descendants.
+
+    `ordered` must be depth first.
+    """
     shown: dict[str, NodeDocument] = {}
     for node in ordered:
         parent = shown.get(node.parent_id) if node.parent_id is not None else None
-        place = {
+        position = {
             "parent_id": parent.id if parent else None,
             "ancestors": (parent.id, *parent.ancestors) if parent else (),
         }
-        damaged = place["ancestors"] != node.ancestors or place["parent_id"] != node.parent_id
-        shown[node.id] = node.model_copy(update=place) if damaged else node
+        damaged = position["ancestors"] != node.ancestors or position["parent_id"] != node.parent_id
+        shown[node.id] = node.model_copy(update=position) if damaged else node
     return list(shown.values())
 
 
 def matching(ordered: Sequence[TopologyNode], status: SessionStatus) -> list[TopologyNode]:
-    """The nodes of that status and all their ancestors, in the order given."""
-    keep: set[str] = set()
+    """The nodes with that status and all their ancestors, in the order given."""
+    shown: set[str] = set()
     for node in ordered:
         if node.session.status is status:
-            keep.add(node.id)
-            keep.update(node.document.ancestors)
-    return [node for node in ordered if node.id in keep]
+            shown.add(node.id)
+            shown.update(node.document.ancestors)
+    return [node for node in ordered if node.id in shown]
 
 
 def check_ref(source: NodeDocument, target: NodeDocument) -> None:
@@ -133,10 +136,10 @@ def check_ref(source: NodeDocument, target: NodeDocument) -> None:
 
 
 def check_move(node: NodeDocument, subtree: Sequence[NodeDocument], lineage: Sequence[NodeDocument]) -> None:
-    """Whether `node`, with its `subtree` (itself included), may go under `lineage` (new parent first, then up).
+    """Checks that `node` with its `subtree` (itself included) may move under `lineage` (new parent first, then up).
 
-    Raises Cycle under itself or a descendant, InvalidRef where a reference would join ancestor and descendant,
-    BadInput beyond the largest depth or the largest move.
+    Raises Cycle for a move under itself or a descendant, InvalidRef if a reference would connect ancestor and
+    descendant, BadInput beyond the largest depth or the largest move.
     """
     above = {ancestor.id for ancestor in lineage}
     below = {member.id for member in subtree}

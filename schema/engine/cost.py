@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from graphql import IntValueNode, ListValueNode, NullValueNode, ValueNode, VariableNode
 
-from storage import session_storage
+from storage import digests, session_storage
 from storage.log import reading
 
 LARGEST = 2**53 - 1
@@ -36,7 +36,7 @@ _LOG = ("first", "last")
 PAGES: Mapping[str, Paging] = {
     "Query.sessions": Paging(session_storage.MAX_IDS, session_storage.MAX_IDS, ("ids",)),
     "Query.listSessions": Paging(50, session_storage.MAX_PAGE),
-    "Query.digests": Paging(1_000, session_storage.MAX_DIGESTS, ("first", "ids")),
+    "Query.digests": Paging(1_000, digests.MAX_DIGESTS, ("first", "ids")),
     "Query.runs": Paging(50, session_storage.MAX_PAGE),
     "Session.events": Paging(100, reading.MAX_PAGE_EVENTS, _LOG),
     "Session.conversation": Paging(200, reading.MAX_PAGE_EVENTS, _LOG),

@@ -53,7 +53,7 @@ def create(
 
 async def _create(
     settings: Settings, space: str, role: AccessRole, name: str | None, expires_in: str | None
-) -> access_keys.Created:
+) -> access_keys.CreatedKey:
     expires_at = None
     if expires_in is not None and (found := DURATION.match(expires_in)):
         expires_at = now() + int(found[1]) * UNIT_MS[found[2]]

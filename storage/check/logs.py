@@ -10,9 +10,8 @@ from storage.check.problem import Problem
 from storage.database import Database, MarkKind, MarkSpan, Queries, Transaction
 from storage.events import Event, StepStart, TurnStart
 from storage.log import reading
-from storage.log.admission import step_mark, turn_mark
 from storage.log.commit import MAX_EVENTS, Commit, read_commit
-from storage.log.marks import marked_cards
+from storage.log.marks import marked_cards, step_mark, turn_mark
 from storage.log.state import Fold, LogState
 from storage.session import Segment, SessionMeta
 from storage.slots import empty

@@ -10,7 +10,7 @@ from storage.database import Database, Queries, Transaction
 from storage.log import reading
 from storage.log.commit import MAX_EVENTS, read_commit
 from storage.log.reading import MAX_PAGE_BYTES
-from storage.log.run_rows import inherited_rows
+from storage.log.run_index import inherited_rows
 from storage.session import SessionMeta
 from storage.views.run_rows import RunRow, apply, touched
 

@@ -1,7 +1,4 @@
-"""The log: appending events to a session, and the segments of which a visible log consists.
-
-A visible log is a list of segments, each a part of some session's own log; `storage.log.reading` walks them.
-"""
+"""Appending events to a session's log."""
 
 import hashlib
 import secrets
@@ -15,10 +12,10 @@ import orjson
 from storage import errors, events
 from storage.database import Queries, Transaction
 from storage.events import APPEND, Event, Surfacing
-from storage.log import run_rows
-from storage.log.admission import Admission, check_steps, place_of, step_mark, turn_mark, visible_turns
+from storage.log import run_index
+from storage.log.admission import Admission, check_steps, path_of, visible_turns
 from storage.log.commit import MAX_COMMIT_BYTES, MAX_EVENTS, Commit, read_commit, recorded
-from storage.log.marks import marked_cards
+from storage.log.marks import marked_cards, step_mark, turn_mark
 from storage.readers.surfaces import Surfaces
 from storage.session import MAX_SEGMENTS, Segment, SessionMeta, SessionStatus
 from storage.views.surface import Surface
@@ -26,37 +23,37 @@ from storage.views.surface import Surface
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """An append's answer. `commit` is the one written, or the first one of a repeated key."""
+    """The answer to an append. `commit` is the one written, or the original one if the key was repeated."""
 
     commit: Commit
     session: SessionMeta
     duplicate: bool
     admitted: Sequence[Event] | None = None
-    """The events that the commit was built of, where they are at hand."""
+    """The events that the commit was built from, if it was built in this process."""
 
     @property
     def first_seq(self) -> int:
-        """seq of its first event."""
+        """seq of the first event."""
         return self.commit.first
 
     @property
     def head(self) -> int:
-        """The head right after it."""
+        """The head right after the append."""
         return self.commit.last + 1
 
     @property
     def events(self) -> list[Event]:
-        """Its events as stored."""
+        """The events as stored."""
         return read_commit(self.commit) if self.admitted is None else recorded(self.commit, self.admitted)
 
 
 def now() -> int:
-    """This server's clock, in ms since 1970."""
+    """The server's clock, in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def digest_of(kind: str, content: Any) -> str:
-    """A digest of an input, to tell whether a repeated idempotency key came with the same one."""
+    """Digest of an input, compared when its idempotency key is used again."""
     return hashlib.sha256(kind.encode() + b"\n" + orjson.dumps(content)).hexdigest()
 
 
@@ -73,13 +70,13 @@ async def append(
 ) -> Appended:
     """Writes events at the head of a session's log, all or none.
 
-    `surfaces` may know the session's surface, which is needed if events replace parts of it. With a `key` used before,
-    answers as then. Raises NotFound, Archived, Conflict (another head), TurnEnded, BadInput, PayloadTooLarge or
-    IdempotencyMismatch, and then has written nothing.
+    `surfaces` may hold the session's surface, which events that replace parts of it are checked against. A `key` used
+    before gets the first answer again. Raises NotFound, Archived, Conflict (another head), TurnEnded, BadInput,
+    PayloadTooLarge or IdempotencyMismatch; nothing is written then.
     """
     meta = await tx.session(space, id)
     if meta is None:
-        raise errors.NotFound(f"sessionId: no session {id!r}")
+        raise errors.no_session("sessionId", id)
     if key is not None:
         digest = digest or digest_of("append", [events.dump(draft) for draft in drafts])
         if (repeated := await repeat_of(tx, meta, key, digest)) is not None:
@@ -102,22 +99,22 @@ def check_writable(meta: SessionMeta) -> None:
 
 
 def check_head(meta: SessionMeta, expected_head: int | None) -> None:
-    """Raises Conflict, with the head, unless it is the one expected, if one is."""
+    """Raises Conflict, with the actual head, if another one was expected."""
     if expected_head is not None and expected_head != meta.head:
         raise errors.Conflict(f"expectedHead: the log's head is {meta.head}, not {expected_head}", head=meta.head)
 
 
 def replaces(drafts: Sequence[Event]) -> bool:
-    """Whether any of the events takes the place of nodes of the surface."""
-    # Nearly all messages are appended by the one default, which is quicker to see than to ask.
+    """Whether any of the events replaces nodes of the surface."""
+    # Nearly all messages share the default APPEND; the identity check is faster than reading `replaces`.
     return any(isinstance(draft, Surfacing) and draft.surface_op is not APPEND and draft.replaces for draft in drafts)
 
 
 async def repeat_of(tx: Queries, meta: SessionMeta, key: str, digest: str) -> Commit | None:
-    """The commit that this key made in the session's own log. Raises IdempotencyMismatch if its input was another."""
+    """The commit made with this key in the session's own log. Raises IdempotencyMismatch if its input differed."""
     found = await tx.commit_by_key(meta.log, key)
     if found is not None and found.digest != digest:
-        raise errors.IdempotencyMismatch(f"idempotencyKey: {key!r} was used before, with other input")
+        raise errors.key_reused(key)
     return found
 
 
@@ -133,7 +130,7 @@ async def _admit(
     at = now()
     started = await visible_turns(tx, meta, drafts)
     admission = Admission(meta.state, started, at)
-    admitted = [admission.admit(draft, f"events[{place}]") for place, draft in enumerate(drafts)]
+    admitted = [admission.admit(draft, f"events[{index}]") for index, draft in enumerate(drafts)]
     if surface is not None:
         _check_replacements(surface.copy(), admitted)
     await check_steps(tx, meta, admission)
@@ -141,9 +138,9 @@ async def _admit(
 
 
 def _check_replacements(surface: Surface, admitted: Sequence[Event]) -> None:
-    """Folds the events onto the surface at the head. Raises BadInput for a replacement that does not find its nodes."""
-    for place, event in enumerate(admitted):
-        surface.check_replace(event, place_of(event, f"events[{place}]"))
+    """Folds the events onto the surface at the head. Raises BadInput for a replacement whose nodes are not there."""
+    for index, event in enumerate(admitted):
+        surface.check_replace(event, path_of(event, f"events[{index}]"))
         surface.add(event)
 
 
@@ -153,12 +150,12 @@ async def record(
     commit: Commit,
     admitted: Sequence[Event] | None = None,
 ) -> None:
-    """Writes a commit, and the rows of runs that its events change. `meta` is the session as it was before.
+    """Writes a commit and the rows of runs that its events change. `meta` is the session before the commit.
 
-    `admitted` are the events that it was built of, where they are at hand.
+    `admitted` are the events that it was built from, if the caller has them.
     """
     await tx.insert_commit(commit)
-    await run_rows.keep(tx, meta, commit, admitted)
+    await run_index.update(tx, meta, commit, admitted)
 
 
 class Encoded(NamedTuple):
@@ -169,12 +166,12 @@ class Encoded(NamedTuple):
 
 
 def encode(admitted: Sequence[Event]) -> Encoded:
-    """The events as stored. Raises PayloadTooLarge over 8 MiB."""
+    """Converts events to their stored form. Raises PayloadTooLarge over 8 MiB."""
     stored = [events.dump(event) for event in admitted]
     content = orjson.dumps(stored)
     if len(content) > MAX_COMMIT_BYTES:
-        taken = f"events: one append takes {MAX_COMMIT_BYTES} bytes as stored, these are {len(content)}"
-        raise errors.PayloadTooLarge(taken)
+        message = f"events: one append takes {MAX_COMMIT_BYTES} bytes as stored, these are {len(content)}"
+        raise errors.PayloadTooLarge(message)
     return Encoded(stored, content)
 
 
@@ -186,11 +183,11 @@ def build_commit(
     key: str | None = None,
     digest: str | None = None,
 ) -> Commit:
-    """The commit of these events at the session's head. Raises PayloadTooLarge over 8 MiB as stored."""
+    """Builds the commit of these events at the session's head. Raises PayloadTooLarge over 8 MiB as stored."""
     stored, content = encoded or encode(admitted)
     state = admission.state()
     cards = marked_cards(meta.log, meta.head, admitted)
-    return Commit.model_construct(  # of what was checked; checking all events once more takes as long as all else here
+    return Commit.model_construct(  # no validation: the events were checked, and it would double the time
         id=secrets.token_hex(16),
         space=meta.space,
         session=meta.id,
@@ -215,7 +212,7 @@ def build_commit(
 
 
 def cut(meta: SessionMeta, seq: int, own_log: str) -> tuple[Segment, ...]:
-    """The segments of a fork: the source's list cut at `seq`, empty ones left out, and a log of its own."""
+    """The segments of a fork: the source's list cut at `seq` without empty ones, then the fork's own log."""
     shared = [
         segment.model_copy(update={"to": seq if segment.to is None else min(segment.to, seq)})
         for segment in meta.segments

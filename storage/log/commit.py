@@ -52,7 +52,10 @@ class Commit(Model):
 
 
 def read_commit(commit: Commit, types: Collection[str] | None = None, seqs: range | None = None) -> list[Event]:
-    """The events of a commit, those of `types` in `seqs`, with the time it was recorded where the writer gave none."""
+    """The events of a commit with a type in `types` and a seq in `seqs`.
+
+    Events without a timestamp get the time at which the commit was recorded.
+    """
     loaded = []
     for seq, stored in enumerate(commit.events, commit.first):
         if (types is not None and stored["type"] not in types) or (seqs is not None and seq not in seqs):
@@ -64,6 +67,6 @@ def read_commit(commit: Commit, types: Collection[str] | None = None, seqs: rang
 
 
 def recorded(commit: Commit, admitted: Sequence[Event]) -> list[Event]:
-    """The same as `read_commit`, made of the events that the commit was built of, which is faster."""
+    """The same events as `read_commit`, faster: made from the events that the commit was built from."""
     log, session, at = commit.log, commit.session, commit.at
     return [events.stored(event, log, session, seq, at) for seq, event in enumerate(admitted, commit.first)]

@@ -1,6 +1,6 @@
 """Reading logs: pages of a visible log, and its state at any cut.
 
-Reading walks the segments of a visible log, each a part of some session's own log.
+A visible log is a list of segments, each a part of some session's own log; reading walks them.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ MAX_PAGE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a page is asked to hold: up to `count` with start <= seq < stop <= head, the oldest or the newest ones."""
+    """The requested range of a page: up to `count` seqs with start <= seq < stop <= head, the oldest or the newest."""
 
     start: int
     stop: int
@@ -30,9 +30,9 @@ class Span:
     newest_first: bool
 
     def ends(self, reached: int) -> tuple[int, int | None]:
-        """next_seq and prev_seq of a page, given where it ends: reading forward the next seq, else the lowest.
+        """next_seq and prev_seq of a page. `reached` is the next seq when reading forward, else the lowest one read.
 
-        A page of none ends where it begins.
+        An empty page ends where it starts.
         """
         if self.newest_first:
             return self.stop, (min(reached, self.stop) if self.count else self.stop) or None
@@ -50,7 +50,7 @@ def asked(
     most: int,
     default: int,
 ) -> Span:
-    """What a page's arguments ask for. Raises BadInput for negative or too large numbers, and for first with last."""
+    """The span that a page requests. Raises BadInput for negative or too large numbers, and for both first and last."""
     for name, value in (("fromSeq", from_seq), ("beforeSeq", before_seq), ("first", first), ("last", last)):
         if value is not None and value < 0:
             raise errors.BadInput(f"{name}: must not be negative, is {value}")
@@ -65,7 +65,7 @@ def asked(
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events in seq order. `next_seq` is where to read on, `prev_seq` where to read back (None: nothing before)."""
+    """Events in seq order. Read on from `next_seq`, back from `prev_seq` (None: nothing before)."""
 
     events: list[Event]
     next_seq: int
@@ -104,10 +104,10 @@ async def read_page(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Events in seq order, and how far the log was read: every matching event up to there is among them.
+class EventBatch:
+    """Events in seq order, and how far the log was read: no matching event up to `reached` is missing.
 
-    `size` is their bytes as stored.
+    `size` is their stored size in bytes.
     """
 
     events: list[Event]
@@ -125,10 +125,10 @@ async def read(
     newest_first: bool = False,
     types: Collection[str] | None = None,
     max_bytes: int = MAX_PAGE_BYTES,
-) -> Found:
-    """Up to `count` events with start <= seq < stop, oldest or newest first in reach but always in seq order.
+) -> EventBatch:
+    """The oldest or newest `count` events with start <= seq < stop, in seq order either way.
 
-    `reached` is the seq to read on from (reading forward: the next, else the lowest that was read).
+    `reached` is the seq to continue from: the next one when reading forward, else the lowest one read.
     """
     budget = Budget(count, max_bytes)
     collected: list[Event] = []
@@ -142,7 +142,8 @@ async def read(
                 for event in reversed(taken) if newest_first else taken:
                     if not budget.take(event, commit):
                         reached = event.seq + 1 if newest_first else event.seq
-                        return Found(collected[::-1] if newest_first else collected, reached, max_bytes - budget.bytes)
+                        events = collected[::-1] if newest_first else collected
+                        return EventBatch(events, reached, max_bytes - budget.bytes)
                     collected.append(event)
                 if newest_first:
                     high = max(low, commit.first)
@@ -154,13 +155,13 @@ async def read(
             break
     if newest_first:
         reached = collected[-1].seq if budget.spent and collected else start
-        return Found(collected[::-1], reached, max_bytes - budget.bytes)
+        return EventBatch(collected[::-1], reached, max_bytes - budget.bytes)
     reached = collected[-1].seq + 1 if budget.spent and collected else max(start, stop)
-    return Found(collected, reached, max_bytes - budget.bytes)
+    return EventBatch(collected, reached, max_bytes - budget.bytes)
 
 
 class Budget:
-    """How many events and bytes a page may still take. The first event always fits."""
+    """The events and bytes left for a page. The first event always fits."""
 
     def __init__(self, events: int, max_bytes: int) -> None:
         self.events = events
@@ -169,11 +170,11 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """Whether no further event fits for sure."""
+        """Whether certainly no further event fits."""
         return self.events <= 0 or self.bytes <= 0
 
     def take(self, event: Event, commit: Commit) -> bool:
-        """Counts an event in, or says that it does not fit any more."""
+        """Counts an event, or returns False if it no longer fits."""
         count = commit.last - commit.first + 1
         size = commit.size if count == 1 else len(orjson.dumps(commit.events[event.seq - commit.first]))
         if self.events <= 0 or (self._taken and size > self.bytes):
@@ -193,7 +194,7 @@ async def _commits(
     types: Collection[str] | None,
     budget: Budget,
 ) -> list[Commit]:
-    """The next commits of [low, high). Most readers start at a commit; only else one is looked for before `low`."""
+    """The next commits of [low, high). Looks before `low` only if no commit starts there; most readers start at one."""
     found = await queries.commits(
         log, low, high, newest_first=newest_first, types=types, max_events=budget.events, max_bytes=budget.bytes
     )

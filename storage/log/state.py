@@ -1,4 +1,4 @@
-"""What a log has come to at a head: its totals and what is open. A pure fold over events."""
+"""The state of a log at a head: its totals, open turns and open steps. A pure fold over events."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -9,7 +9,7 @@ from storage.events import Event, Instant, Model, StepEnd, StepStart, TurnEnd, T
 
 LARGEST_FLOAT = 1.7976931348623157e308
 _TURNS_AND_STEPS = frozenset({"turn/start", "turn/end", "step/start", "step/end"})
-"""Types of the events that open or close something, which most do not."""
+"""Types of the events that open or close a turn or a step; most events do not."""
 
 
 class Totals(Model):
@@ -22,7 +22,7 @@ class Totals(Model):
 
 
 class OpenTurn(Model):
-    """A turn that has not ended, with its open steps. The turn "" holds steps begun outside any turn."""
+    """A turn that has not ended, with its open steps. The turn "" holds steps started outside any turn."""
 
     turn: str
     steps: tuple[str, ...] = ()
@@ -37,9 +37,9 @@ class LogState(Model):
 
 
 class Fold:
-    """Folds events onto a state, in seq order. `done()` is the state after them.
+    """Folds events onto a state, in seq order.
 
-    An event must have its turn and step filled in, as stored ones have.
+    Events must have their turn and step filled in, as stored ones do.
     """
 
     def __init__(self, state: LogState) -> None:
@@ -51,7 +51,7 @@ class Fold:
         self.last_at = state.totals.last_at
 
     def add(self, event: Event, at: Instant | None = None) -> Self:
-        """Counts one more event, recorded `at` if it has no timestamp, and opens or closes what it does."""
+        """Folds one event. `at` is its time if it has no timestamp."""
         self.head += 1
         self.types[event.type] = self.types.get(event.type, 0) + 1
         self.last_at = at if event.timestamp is None else event.timestamp

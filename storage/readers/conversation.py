@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from storage.database import Queries
 from storage.log import reading
-from storage.log.reading import Found, Span
+from storage.log.reading import EventBatch, Span
 from storage.readers.conversation_cards import CardReading, ShownCard, read_hides
 from storage.scope import Scope
 from storage.session import SessionMeta
@@ -159,7 +159,7 @@ class _Reader:
 
     async def _events(
         self, low: int, high: int, *, newest_first: bool = False, types: Collection[str] | None = None
-    ) -> Found:
+    ) -> EventBatch:
         """As many events again as are known, so that folding them anew costs little."""
         count = max(self._span.count + 1, self._window.tools_to - self._window.low)
         return await reading.read(

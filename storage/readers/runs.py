@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from storage import errors, text
-from storage.cursor import Cursor, binding, decode, encode
+from storage.cursor import Cursor, binding, check_count, decode, encode
 from storage.database import Queries
 from storage.log import reading
 from storage.log.admission import turn_starts
-from storage.log.run_rows import WHOLE_TYPES
+from storage.log.run_index import WHOLE_TYPES
 from storage.run_filter import RunFilter
 from storage.scope import Scope
 from storage.session import SessionMeta
-from storage.session_storage import MAX_PAGE, check_count
+from storage.session_storage import MAX_PAGE
 from storage.views.run_rows import RunRow
 from storage.views.runs import Run, Runs
 
@@ -58,7 +58,7 @@ class RunReader:
         Raises BadInput for `first` outside of 0 to 200 and for a cursor of another list.
         """
         check_count(first, MAX_PAGE, "first")
-        kept = selection.as_kept()
+        kept = selection.as_stored()
         bound = binding("runs", space, kept)
         cursor = decode(after, bound)
 

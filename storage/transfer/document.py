@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from storage import errors, text
-from storage.session_storage import check_label
+from storage.session import check_label
 from storage.store import Store
 from storage.transfer.export import ExportFormat, export
 from storage.transfer.formats import jsonl, openai, registry, session_yaml

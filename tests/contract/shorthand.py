@@ -24,7 +24,7 @@ from storage.lifecycle import Fork, NewSession
 from storage.log.append import Appended
 from storage.session import Digest, SessionFilter, SessionMeta, SessionOrder, SlotName, Slots
 from storage.session_tree import Forest
-from storage.slots import InsightMode, SlotWrite, Written
+from storage.slots import InsightMode, SlotWrite, WrittenSlot
 from storage.store import Store
 from storage.topology import TopologyNode
 from storage.views.surface import Surface
@@ -92,11 +92,11 @@ async def slots(store: Store, id: str) -> Slots:
     return (await store.sessions.slots(SPACE, [id]))[id]
 
 
-async def put(store: Store, id: str, name: SlotName, content: str, **given: Any) -> Written:
+async def put(store: Store, id: str, name: SlotName, content: str, **given: Any) -> WrittenSlot:
     return await store.sessions.put_slot(SPACE, SlotWrite(id, name, content, **given))
 
 
-async def put_insight(store: Store, id: str, content: str, mode: InsightMode = InsightMode.REPLACE) -> Written:
+async def put_insight(store: Store, id: str, content: str, mode: InsightMode = InsightMode.REPLACE) -> WrittenSlot:
     return await put(store, id, SlotName.INSIGHT, content, mode=mode)
 
 

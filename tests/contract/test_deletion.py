@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from storage import errors, lifecycle
+from storage import deletion, errors
 from storage.events import StepStart, TurnStart
 from storage.lifecycle import NewSession
 from storage.log.append import Appended
@@ -203,7 +203,7 @@ async def test_a_collection_that_was_cut_off_can_be_done_later(store: Store) -> 
     for n in range(3):
         await append(store, "a", user(str(n)))
 
-    await store.database.transact(lambda tx: lifecycle.delete(tx, SPACE, "a", cascade=False))
+    await store.database.transact(lambda tx: deletion.delete(tx, SPACE, "a", cascade=False))
     assert await commits_of(store, made.log) == [(0, 0), (1, 1), (2, 2)]
     assert await collect(store.database, made.log) == 3
     assert await store.database.read(lambda queries: queries.all_logs()) == []

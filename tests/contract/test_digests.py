@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from storage import errors
+from storage.digests import MAX_DIGEST_BYTES, MAX_DIGESTS, DigestPage
 from storage.session import SessionFilter, SessionStatus, SlotName
-from storage.session_storage import MAX_DIGEST_BYTES, MAX_DIGESTS, DigestPage
 from storage.slots import SlotWrite
 from storage.store import Store
 from tests.contract.shorthand import SPACE, append, create, digests, put, put_insight, session, slots, texts, user

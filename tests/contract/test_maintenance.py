@@ -6,7 +6,7 @@ import pytest
 
 from storage import errors
 from storage.events import CardEvent, Event, RunFeedback, SurfaceHide, TurnEnd, TurnStart
-from storage.maintenance import INTERRUPTED, Kept
+from storage.maintenance import INTERRUPTED, MaintenanceResult
 from storage.session import SessionStatus
 from storage.store import Store, UnitOfWork
 from storage.views.records import records
@@ -15,7 +15,7 @@ from tests.storage.views.surface_logs import assistant, call, chunk, hide, resul
 from tests.storage.views.validity import check
 
 TURN, TURN_END = TurnStart(turn_id="t"), TurnEnd(turn_id="t")
-Operation = Callable[[Store, int | None], Awaitable[Kept]]
+Operation = Callable[[Store, int | None], Awaitable[MaintenanceResult]]
 
 OPERATIONS: dict[str, Operation] = {
     "trim": lambda store, head: store.maintenance.trim(SPACE, "a", 0, head),
@@ -25,7 +25,7 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-async def written(store: Store, kept: Kept) -> list[Event]:
+async def written(store: Store, kept: MaintenanceResult) -> list[Event]:
     """What an operation wrote: the newest events of the log, in one commit."""
     log = await whole_log(store, "a")
     assert kept.session == await session(store, "a")
@@ -70,14 +70,14 @@ async def test_with_nothing_to_do_nothing_is_written(store: Store, operation: Op
     """On an empty session, and when it has been done already."""
     await create(store, "a")
     empty = await session(store, "a")
-    assert await operation(store, 0) == Kept(empty)
+    assert await operation(store, 0) == MaintenanceResult(empty)
     assert await session(store, "a") == empty
     await append(store, "a", TURN, user("q"), call("x"))
     kept = await operation(store, 3)
     assert kept.appended is not None
     done = await session(store, "a")
     again = await operation(store, done.head)
-    assert again == Kept(done)
+    assert again == MaintenanceResult(done)
     assert await session(store, "a") == done
 
 
@@ -192,7 +192,7 @@ async def test_upkeep_in_a_transaction_sees_what_was_appended_in_it(store: Store
     await create(store, "a")
     await append(store, "a", *texts(2))
 
-    async def work(unit: UnitOfWork) -> Kept:
+    async def work(unit: UnitOfWork) -> MaintenanceResult:
         await unit.sessions.append(SPACE, "a", [user("x"), user("y"), call("z")])
         await unit.maintenance.trim(SPACE, "a", 2)
         return await unit.maintenance.repair(SPACE, "a")

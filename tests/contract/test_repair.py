@@ -16,7 +16,7 @@ from storage.events import (
     TurnStart,
 )
 from storage.log.commit import MAX_EVENTS
-from storage.maintenance import INTERRUPTED, Kept
+from storage.maintenance import INTERRUPTED, MaintenanceResult
 from storage.store import Store
 from storage.views.run_tools import Unanswered
 from storage.views.surface import Surface
@@ -56,7 +56,7 @@ async def assert_balanced(store: Store, id: str, log: Sequence[Event] | None = N
     assert unanswered(log or await whole_log(store, id)) == []
     found = await surface(store, id)
     check(found)
-    assert await store.maintenance.repair(SPACE, id) == Kept(meta)
+    assert await store.maintenance.repair(SPACE, id) == MaintenanceResult(meta)
     assert await session(store, id) == meta
     return found
 

@@ -6,7 +6,7 @@ import pytest
 
 from storage import errors
 from storage.events import AssistantChunk, Event, RunFeedback, RunStatus, StepEnd, StepStart, TurnEnd, TurnStart
-from storage.log import run_rows
+from storage.log import run_index
 from storage.readers import runs
 from storage.session import SlotName
 from storage.store import Store
@@ -25,7 +25,7 @@ LONG = "x" * (MAX_TEXT + 1)
 @pytest.fixture(autouse=True)
 def reading_event_by_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that where reading stops matters in short logs."""
-    monkeypatch.setattr(run_rows, "PAGE", 1)
+    monkeypatch.setattr(run_index, "PAGE", 1)
     monkeypatch.setattr(runs, "EVENTS_AT_ONCE", 1)
 
 
@@ -158,7 +158,9 @@ async def test_how_a_torn_turn_stood_costs_the_same_however_much_was_inherited_o
         await fork(store, f"{more}", id=f"{more}-fork")
         meta = await session(store, f"{more}-fork")
         async with counted(store) as count:
-            rows = await store.database.read(partial(run_rows.inherited_rows, meta=meta, turns={"t"}, open_turns={"t"}))
+            rows = await store.database.read(
+                partial(run_index.inherited_rows, meta=meta, turns={"t"}, open_turns={"t"})
+            )
         assert rows["t"].query == "query"
         counts.append(count.queries)
     assert counts[0] == counts[1] > 0

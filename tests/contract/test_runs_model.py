@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from storage import errors
 from storage.events import AssistantChunk, Event, RunFeedback, RunStatus, StepStart, TurnEnd, TurnStart, UserMessage
 from storage.lifecycle import Fork, NewSession
-from storage.log import run_rows
+from storage.log import run_index
 from storage.readers import runs
 from storage.session import SessionMeta
 from storage.store import Store
@@ -98,7 +98,7 @@ def test_rows_and_runs_are_what_a_fold_of_the_log_gives(
     opening: Callable[[], Awaitable[Store]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Read event by event, so that where reading stops matters in logs as short as these.
-    monkeypatch.setattr(run_rows, "PAGE", 1)
+    monkeypatch.setattr(run_index, "PAGE", 1)
     monkeypatch.setattr(runs, "EVENTS_AT_ONCE", 1)
     with asyncio.Runner() as runner:
         store = runner.run(opening())

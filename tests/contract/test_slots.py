@@ -7,7 +7,7 @@ import pytest
 from storage import errors
 from storage.events import InsightDelivered, TurnEnd, TurnStart
 from storage.session import SessionConfig, SessionStatus, SlotName
-from storage.slots import Consumed, InsightMode, SlotWrite, Written
+from storage.slots import ConsumedInsight, InsightMode, SlotWrite, WrittenSlot
 from storage.store import Store
 from tests.contract.shorthand import SPACE, append, create, put, put_insight, session, slots, texts, user, whole_log
 
@@ -17,7 +17,7 @@ MEBIBYTE = 1024 * 1024
 
 async def consume(
     store: Store, id: str, version: int | None = None, turn_id: str | None = None, key: str | None = None
-) -> Consumed:
+) -> ConsumedInsight:
     return await store.sessions.consume_insight(SPACE, id, version, turn_id, key)
 
 
@@ -57,7 +57,7 @@ async def test_of_many_who_saw_the_same_version_one_writes(open_store) -> None:
     tries = [put(stores[n % 2], "a", MEMORY, f"text {n}", if_version=0) for n in range(8)]
     results = await asyncio.gather(*tries, return_exceptions=True)
     assert sum(isinstance(result, errors.Conflict) for result in results) == 7
-    [winner] = [result for result in results if isinstance(result, Written)]
+    [winner] = [result for result in results if isinstance(result, WrittenSlot)]
     assert (await slots(stores[1], "a")).memory == winner.slot
 
 
@@ -173,7 +173,7 @@ async def test_many_are_written_together(store: Store) -> None:
     await asyncio.gather(*(create(store, id) for id in ids))
     writes = [SlotWrite(id, INSIGHT, f"for {id}", InsightMode.APPEND) for id in [*ids, "s7"]]
     written = await store.sessions.put_slots(SPACE, writes)
-    assert [isinstance(result, Written) and result.session.id for result in written] == [*ids, "s7"]
+    assert [isinstance(result, WrittenSlot) and result.session.id for result in written] == [*ids, "s7"]
     found = await store.sessions.slots(SPACE, ids)
     assert all(found[id].insight.content == f"for {id}" for id in ids if id != "s7")  # type: ignore[union-attr]
     assert found["s7"].insight == written[-1].slot
@@ -221,8 +221,8 @@ async def test_many_may_be_written_each_on_its_own(store: Store) -> None:
     first, unknown, second, stale = await store.sessions.put_slots(SPACE, writes, atomic=False)
     assert isinstance(unknown, errors.NotFound)
     assert isinstance(stale, errors.Conflict)
-    assert isinstance(first, Written)
-    assert isinstance(second, Written)
+    assert isinstance(first, WrittenSlot)
+    assert isinstance(second, WrittenSlot)
     assert second.slot == (await slots(store, "a")).memory
     assert (second.slot and second.slot.version, (await slots(store, "b")).memory) == (2, None)
 

@@ -15,7 +15,7 @@ from storage.events import AssistantChunk, ChunkKind, Event
 from storage.lifecycle import Fork, NewSession
 from storage.readers import surfaces
 from storage.readers.surfaces import Surfaces
-from storage.scope import Direct
+from storage.scope import DatabaseScope
 from storage.store import Store, UnitOfWork
 from storage.views.surface import Surface
 from tests.conftest import OpenStore
@@ -48,7 +48,7 @@ class Play:
     def __init__(self, store: Store, id: str) -> None:
         self.store = store
         self.id = id
-        self.little = UnitOfWork(Direct(store.database), Surfaces(SMALL))
+        self.little = UnitOfWork(DatabaseScope(store.database), Surfaces(SMALL))
 
     async def write(self, log: Sequence[Event], sizes: Sequence[int]) -> None:
         await create(self.store, self.id)
@@ -253,7 +253,7 @@ async def test_what_another_server_appended_in_between_is_read(store: Store, ope
 
 async def test_little_is_kept_of_many_sessions(store: Store) -> None:
     little = Surfaces(SMALL)
-    unit = UnitOfWork(Direct(store.database), little)
+    unit = UnitOfWork(DatabaseScope(store.database), little)
     for name in "abcdef":
         await create(store, name)
         await append(store, name, *texts(4))
@@ -266,7 +266,7 @@ async def test_little_is_kept_of_many_sessions(store: Store) -> None:
 
 async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: Store) -> None:
     allowed = 1024 * 1024
-    unit = UnitOfWork(Direct(store.database), Surfaces(allowed))
+    unit = UnitOfWork(DatabaseScope(store.database), Surfaces(allowed))
     metas = []
     for number in range(150):
         await create(store, f"s{number}")
@@ -289,7 +289,7 @@ async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: S
 async def test_what_replacements_took_out_does_not_count_as_kept(store: Store) -> None:
     """So that a log of any length that is compacted now and then is read from the last compaction on."""
     little = Surfaces(4 * SMALL)
-    unit = UnitOfWork(Direct(store.database), little)
+    unit = UnitOfWork(DatabaseScope(store.database), little)
     await create(store, "a")
     for number in range(20):
         start = 0 if number == 0 else 21 * number - 1

@@ -1,4 +1,4 @@
-"""Keeping the rows of runs: what a commit makes of them, in the commit's own transaction."""
+"""Maintains the rows of runs: a commit's transaction writes the rows that its events change."""
 
 from collections.abc import Collection, Sequence
 
@@ -11,21 +11,21 @@ from storage.session import SessionMeta
 from storage.views.run_rows import BEGUN_TYPES, RunRow, apply, begun, touched
 
 WHOLE_TYPES = frozenset(WIRE_TYPES) - {"assistant/chunk"}
-"""Types of the events that tell how a turn stands, if none of its events is inherited."""
+"""Types of the events that determine a run's row, if none of its events is inherited."""
 PAGE = 100
-"""Inherited events read at once: mostly the first few of a turn tell all."""
+"""Inherited events per read: usually the first few of a turn are enough."""
 
 
-async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Sequence[Event] | None = None) -> None:
-    """Writes the rows that a commit's events change. `meta` is the session as it was before the commit.
+async def update(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Sequence[Event] | None = None) -> None:
+    """Writes the rows that a commit's events change. `meta` is the session before the commit.
 
-    `admitted` are the events that the commit was built of, where they are at hand. A commit whose events belong to no
-    turn, or are pieces of answers in a session without inherited events, reads and writes nothing.
+    `admitted` are the events that the commit was built from, if the caller still has them. Nothing is read or written
+    if no event belongs to a turn, or if all are chunks in a session without inherited events.
     """
     types = None if meta.own_start else WHOLE_TYPES
     if not any("turnId" in event for event in commit.events if types is None or event["type"] in types):
         return
-    events = read_commit(commit, types) if admitted is None else _told(commit, admitted)
+    events = read_commit(commit, types) if admitted is None else _recorded_for_rows(commit, admitted)
     turns = touched(events, meta)
     rows: dict[str, RunRow] = {}
     if turns:
@@ -37,9 +37,8 @@ async def keep(tx: Transaction, meta: SessionMeta, commit: Commit, admitted: Seq
         await tx.put_run_rows(list(changed.values()))
 
 
-def _told(commit: Commit, admitted: Sequence[Event]) -> list[Event]:
-    """The events as rows need them: as stored, or as they are if they have a time and no seq, which rows need of turn
-    starts alone."""
+def _recorded_for_rows(commit: Commit, admitted: Sequence[Event]) -> list[Event]:
+    """The events as rows need them. Timestamped drafts pass through; only turn starts need a seq."""
     return [
         event
         if event.timestamp is not None and event.seq < 0 and not isinstance(event, TurnStart)
@@ -51,34 +50,34 @@ def _told(commit: Commit, admitted: Sequence[Event]) -> list[Event]:
 async def inherited_rows(
     queries: Queries, meta: SessionMeta, turns: Collection[str], open_turns: Collection[str]
 ) -> dict[str, RunRow]:
-    """What inherited events tell of turns that the session's own log holds no event of yet, by turn.
+    """Rows made from inherited events alone, by turn, for turns without an event in the session's own log yet.
 
-    Left out are those that were not started in an inherited event. `open_turns` are those that were open where the
-    inherited events end. Reads from the turns' starts until nothing more can be told of them.
+    Turns that no inherited event started are left out. `open_turns` are the turns open at the end of the inherited
+    events. Reads from the turns' starts until later events can no longer change the rows.
     """
     if not turns or not meta.own_start:
         return {}
     starts = await turn_starts(queries, meta, turns)
-    torn = {turn: seq for turn, seq in starts.items() if seq < meta.own_start}
-    if not torn:
+    inherited = {turn: seq for turn, seq in starts.items() if seq < meta.own_start}
+    if not inherited:
         return {}
     feedback = bool(meta.inherited.types.get("run/feedback"))
     rows: dict[str, RunRow] = {}
     seq = 0
     while seq < meta.own_start:
         if all(_is_settled(row, open_turns, feedback) for row in rows.values()):
-            ahead = [start for turn, start in torn.items() if turn not in rows]
-            if not ahead:
+            unread = [start for turn, start in inherited.items() if turn not in rows]
+            if not unread:
                 break
-            seq = max(seq, min(ahead))
+            seq = max(seq, min(unread))
         found = await reading.read(queries, meta.segments[:-1], seq, meta.own_start, PAGE, types=BEGUN_TYPES)
-        rows = begun(rows, (event for event in found.events if event.turn_id in torn), meta)
+        rows = begun(rows, (event for event in found.events if event.turn_id in inherited), meta)
         seq = found.reached
     return rows
 
 
 def _is_settled(row: RunRow, open_turns: Collection[str], feedback: bool) -> bool:
-    """Whether later inherited events, with `feedback` among them or not, leave a row as it is."""
+    """Whether no later inherited event can change the row. `feedback`: run/feedback events may be among them."""
     if feedback:
         return False
     if row.turn_id in open_turns:
