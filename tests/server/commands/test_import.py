@@ -111,7 +111,7 @@ def test_a_format_can_be_forced(tmp_path: Path) -> None:
 def test_a_format_that_is_not_known_is_wrong_usage(tmp_path: Path) -> None:
     done = run("import", "log", "--format", "word", cwd=tmp_path, variables={"COLUMNS": "500"})
     assert done.returncode == 2
-    assert f"'word' is none of {', '.join(FORMATS)}" in done.stderr
+    assert f"'word' is not one of {', '.join(FORMATS)}" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,7 +135,7 @@ def test_a_folder_gives_its_logs_without_hidden_ones_and_other_files(tmp_path: P
     assert [each["files"] for each in found["imported"]] == [["logs/four"], ["logs/one.jsonl"], ["logs/b/two.jsonl"]]
     assert (found["failed"], found["skipped"]) == ([], ["logs/README.md"])
     said = run("import", "logs", cwd=tmp_path).stdout
-    assert said.endswith("Passed over, as no logs by name and content: logs/README.md\n")
+    assert said.endswith("Skipped, as neither name nor content is that of a log: logs/README.md\n")
 
 
 def test_links_in_a_folder_lead_to_files_and_folders_each_once(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_a_version_that_differs_becomes_a_fork(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(session("a", "one", "other", "more"))
     done = run("import", "log", cwd=tmp_path)
     assert done.returncode == 0
-    assert "sapwood: 1 session differed from the one here and became a fork of it" in done.stdout
+    assert "sapwood: 1 session differed from the stored one and became a fork of it" in done.stdout
     assert contents("a", tmp_path) == ["one", "two"]
     assert contents("a.2", tmp_path) == ["one", "other", "more"]
     assert counts(imported("log", cwd=tmp_path)) == [0, 0, 0, 1, 0]
@@ -443,7 +443,7 @@ def test_people_get_a_row_for_each_file_and_a_line_for_each_kind_of_loss(tmp_pat
     said = run("import", "one.json", "two.json", "log", cwd=tmp_path).stdout.splitlines()
     rows = [" ".join(line.split()) for line in said if line.strip() and "──" not in line]
     assert rows == [
-        "File Format Sessions Forks Other nodes Events Here before Warnings",
+        "File Format Sessions Forks Other nodes Events Already stored Warnings",
         "one.json openai 1 0 0 2 0 1",
         "two.json openai 1 0 0 2 0 1",
         "log sapwood 1 0 0 1 0 0",

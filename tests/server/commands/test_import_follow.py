@@ -287,7 +287,7 @@ async def test_it_ends_in_the_middle_of_a_long_log_and_says_so(data: Path, log: 
     assert code == 0
     [done] = summary["imported"]
     assert 0 < done["events"] < count
-    assert said.endswith(f"{log}: not read to its end, where another import goes on\n")
+    assert said.endswith(f"{log}: not read to the end; import again to continue\n")
     again = json.loads(run("import", log, "--json", *where(data)).stdout)["imported"][0]
     assert [again[name] for name in ("known", "forks", "events")] == [1, 0, count - done["events"]]
 
@@ -325,7 +325,7 @@ async def test_a_pipe_cannot_be_followed_and_keeps_nobody_waiting(data: Path, lo
         code, summary, _ = followed.end()
     assert code == 1
     pipe = f"{log.parent}/pipe"
-    assert summary["failed"] == [{"files": [pipe], "message": f"{pipe}: only a file can be followed"}]
+    assert summary["failed"] == [{"files": [pipe], "message": f"{pipe}: only regular files can be followed"}]
 
 
 async def test_what_is_no_log_is_told_once_and_fails_at_the_end(data: Path, log: Path, seen: Store) -> None:

@@ -139,7 +139,7 @@ async def test_a_reference_out_of_the_file_is_left_behind_with_a_warning(store: 
         await store.tree.create(SPACE, NewSession(id=id))
     await store.tree.add_ref(SPACE, "a", "b")
     reading = read_lines(await exported(store, "a"))
-    assert (await load(store, reading, AGAIN)).warnings == ["1 reference lost its end, which is not in the file"]
+    assert (await load(store, reading, AGAIN)).warnings == ["1 reference lost its target, which is not in the file"]
     assert (await contents(store, AGAIN))["a"]["node"] == (None, None, None, ())
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from storage.store import Store
 from storage.transfer.formats import records
-from storage.transfer.importing import NotYet, Target, follow
+from storage.transfer.importing import MissingSessions, Target, follow
 from storage.transfer.importing.follow import Follower
-from storage.transfer.importing.held import Kept
+from storage.transfer.importing.held import HeldFiles
 from tests.storage.spaces import SPACE, assert_whole, nodes_of
 from tests.storage.transfer.formats.logs import DATA
 from tests.storage.transfer.test_import_again import lines_of, texts
@@ -150,9 +150,9 @@ async def test_a_file_that_was_renamed_is_read_on_while_nothing_is_in_its_place(
 
 
 async def test_no_more_files_are_kept_open_than_may_be_and_those_that_grew_last(store: Store, tmp_path: Path) -> None:
-    kept = Kept(most=2)
+    held = HeldFiles(limit=2)
     paths = [tmp_path / str(number) for number in range(5)]
-    followers = [Follower(Target(store, SPACE), path.name, path, kept=kept) for path in paths]
+    followers = [Follower(Target(store, SPACE), path.name, path, held=held) for path in paths]
     for path, follower in zip(paths, followers, strict=True):
         path.write_bytes(lines_of(path.name, "one"))
         assert await follower.advance(defer=False)
@@ -172,14 +172,14 @@ async def test_no_more_files_are_kept_open_than_may_be_and_those_that_grew_last(
 async def test_a_file_that_was_deleted_is_read_to_its_end_and_kept_no_longer(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(lines_of("a", "one"))
-    kept = Kept()
-    follower = Follower(Target(store, SPACE), "log", path, kept=kept)
+    held = HeldFiles()
+    follower = Follower(Target(store, SPACE), "log", path, held=held)
     assert await follower.advance(defer=False)
     add(path, "a", "one", "two")
     path.unlink()
     assert not await follower.advance(defer=False)
     assert await texts(store, "a") == ["one", "two"]
-    assert kept.open(follower) is None
+    assert held.open(follower) is None
     await follower.finish()
 
 
@@ -196,7 +196,7 @@ async def test_a_file_that_needs_another_one_waits_for_it(store: Store) -> None:
     target = Target(store, SPACE)
     child, parent = (Follower(target, name, FORK / name) for name in ("session.1.jsonl", "session.jsonl"))
     for _ in range(2):
-        with pytest.raises(NotYet):
+        with pytest.raises(MissingSessions):
             await child.advance(defer=True)
         assert await nodes_of(store) == []
     assert await parent.advance(defer=True)

@@ -23,7 +23,7 @@ from storage.session import MAX_LABEL, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store
 from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Renamed, Step
-from storage.transfer.importing import Import, Imported, NotYet, Target
+from storage.transfer.importing import Import, ImportResult, MissingSessions, Target
 from storage.transfer.importing.engine import OPEN_LOGS
 from storage.transfer.importing.log import MAX_EVENT_BYTES
 from tests.conftest import OpenStore
@@ -51,9 +51,9 @@ def chat(*contents: str) -> bytes:
     return json.dumps([{"role": "user", "content": content} for content in contents]).encode()
 
 
-async def take(store: Store, steps: Iterable[Step], *, defer: bool = False, space: str = SPACE) -> Imported:
-    run = Import(Target(store, space), "made", ImportWarnings(), again=True, defer=defer)
-    await run.take(list(steps))
+async def take(store: Store, steps: Iterable[Step], *, defer: bool = False, space: str = SPACE) -> ImportResult:
+    run = Import(Target(store, space), "made", ImportWarnings(), merge=True, defer=defer)
+    await run.apply(list(steps))
     return await run.finish()
 
 
@@ -110,7 +110,7 @@ async def test_a_log_that_differs_becomes_a_fork_at_the_difference(store: Store)
     differing = lines_of("a", "one", "zwei", "drei", label="Other")
     done = await bring(store, "a", differing)
     assert (done.sessions, done.forks, done.known, done.events) == (1, 1, 0, 2)
-    assert done.warnings == ["1 session differed from the one here and became a fork of it"]
+    assert done.warnings == ["1 session differed from the stored one and became a fork of it"]
     node = await store.tree.node(SPACE, "a.2")
     assert node is not None
     assert (node.document.source_session_id, node.document.fork_seq, node.session.label) == ("a", 1, "Other")
@@ -209,7 +209,7 @@ async def test_an_event_that_the_log_refuses_is_kept_in_another_form(store: Stor
     events = [TurnStart(turn_id="t"), *said("one"), TurnEnd(turn_id="never"), *said("two")]
     steps: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in events)]
     done = await take(store, steps)
-    assert done.warnings == ["1 turn/end event refused by the log kept in another form"]
+    assert done.warnings == ["1 turn/end event refused by the log and stored in another form"]
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None
     kept = (await log_of(store, meta))[2]
@@ -226,7 +226,7 @@ async def test_an_event_that_the_log_refuses_in_two_forms_is_found_again(store: 
     steps: list[Step] = [ForeignSession("a", None, id="a")]
     steps += [Logged("a", event) for event in (*said("one"), summary, *said("two"))]
     done = await take(store, steps)
-    assert done.warnings == ["2 user/message events refused by the log kept in another form"]
+    assert done.warnings == ["2 user/message events refused by the log and stored in another form"]
     assert await texts(store, "a") == ["one", "custom", "two"]
     again = await take(store, steps)
     assert (again.sessions, again.known, again.events, again.warnings) == (0, 1, 0, [])
@@ -262,7 +262,7 @@ async def test_a_record_that_was_torn_and_is_whole_now_is_not_passed_over(store:
     await bring(store, "a", b"".join([*lines[:2], lines[2][:20] + b"\n", lines[3]]))
     assert await texts(store, "a") == ["one", "custom", "three"]
     done = await bring(store, "a", whole)
-    assert done.warnings == ["1 session differed from the one here and became a fork of it"]
+    assert done.warnings == ["1 session differed from the stored one and became a fork of it"]
     assert await texts(store, "a.2") == ["one", "two", "three"]
 
 
@@ -285,11 +285,11 @@ async def test_a_session_of_another_file_is_waited_for_and_done_without_at_last(
         ForeignSession("c", None, id="c", parent_id="p"),
         *(Logged("c", event) for event in said("one")),
     ]
-    with pytest.raises(NotYet):
+    with pytest.raises(MissingSessions):
         await take(store, child, defer=True)
     assert await nodes_of(store) == []
     alone = await take(store, child)
-    assert alone.warnings == ["1 session lost its parent, which is not here"]
+    assert alone.warnings == ["1 session lost its parent, which is not in this space"]
     await take(store, [ForeignSession("p", None, id="p")], space="other")
     assert (await take(store, child, defer=True, space="other")).warnings == []
     nodes = {node.id: node for node in await nodes_of(store, "other")}
@@ -324,13 +324,13 @@ async def test_a_log_that_is_a_whole_beginning_of_another_is_a_fork_when_it_ends
 async def test_a_parent_may_be_told_after_its_child(store: Store) -> None:
     child = ForeignSession("c", None, id="c", parent="p", refs=("r", "p"))
     done = await take(store, [child, ForeignSession("p", None, id="p"), ForeignSession("r", None, id="r")])
-    assert done.warnings == ["1 reference refused by the forest left out"]
+    assert done.warnings == ["1 reference refused by the forest and left out"]
     nodes = {node.id: node for node in await nodes_of(store)}
     assert (nodes["c"].parent_id, nodes["c"].document.refs) == ("p", ("r",))
     lost = await take(store, [ForeignSession("d", None, id="d", parent="none", refs=("none",))])
     assert lost.warnings == [
         "1 session lost its parent, which is not in the file",
-        "1 reference lost its end, which is not in the file",
+        "1 reference lost its target, which is not in the file",
     ]
 
 
@@ -362,9 +362,9 @@ async def test_a_label_that_is_all_that_has_grown_names_the_session(store: Store
 async def test_an_import_that_was_cut_off_is_completed_by_the_next(store: Store) -> None:
     given: dict[str, Any] = {"memory": "m", "insight": "i", "systemPrompt": "p", "status": "ARCHIVED", "refs": ["b"]}
     whole = lines_of("a", "one", "two", **given) + lines_of("b")
-    cut_off = Import(Target(store, SPACE), "made", ImportWarnings(), again=True)
-    await cut_off.take([ForeignSession("a", "Root", id="a"), *(Logged("a", event) for event in said("one"))])
-    await cut_off.settle()
+    cut_off = Import(Target(store, SPACE), "made", ImportWarnings(), merge=True)
+    await cut_off.apply([ForeignSession("a", "Root", id="a"), *(Logged("a", event) for event in said("one"))])
+    await cut_off.flush()
     done = await bring(store, "a", whole)
     assert (done.known, done.sessions, done.events, done.warnings) == (1, 1, 1, [])
     await bring(store, "a", whole, space="other")
@@ -398,7 +398,7 @@ async def test_forks_nested_deeper_than_the_forest_stand_beside_each_other(store
     steps += [ForeignSession(f"{n}", None, id=f"{n}", parent=f"{n - 1}") for n in range(1, 260)]
     steps.append(Logged("259", UserMessage(content="last")))
     done = await take(store, steps)
-    assert (done.refused, done.warnings) == ({}, ["3 sessions put beside the parent, as nothing can stand deeper"])
+    assert (done.refused, done.warnings) == ({}, ["3 sessions placed beside its parent, at the greatest depth of the forest"])
     nodes = {node.id: node.parent_id for node in await nodes_of(store)}
     assert [nodes[id] for id in ("256", "257", "258", "259")] == ["255", "255", "255", "255"]
     assert await texts(store, "259") == ["last"]
@@ -441,7 +441,7 @@ async def test_a_log_that_repeats_a_longer_one_waits_for_it_to_be_that_long(stor
     await take(store, [ForeignSession("p", None, id="p"), *(Logged("p", event) for event in said("one"))])
     child: list[Step] = [ForeignSession("c", None, id="c", repeats="p", repeats_at_most=2)]
     child += [Logged("c", event) for event in said("one", "two", "three")]
-    with pytest.raises(NotYet):
+    with pytest.raises(MissingSessions):
         await take(store, child, defer=True)
     await take(store, [ForeignSession("p", None, id="p"), *(Logged("p", event) for event in said("one", "two"))])
     await take(store, child, defer=True)
@@ -535,14 +535,14 @@ async def test_a_dry_run_refuses_what_an_archived_session_refuses(store: Store) 
 
 
 async def test_imports_of_one_growing_log_at_a_time_append_nothing_twice(store: Store) -> None:
-    runs = [Import(Target(store, SPACE), "made", ImportWarnings(), again=True) for _ in range(2)]
+    runs = [Import(Target(store, SPACE), "made", ImportWarnings(), merge=True) for _ in range(2)]
     events = said("one", "two", "three", "four")
     for run in runs:
-        await run.take([ForeignSession("a", None, id="a")])
+        await run.apply([ForeignSession("a", None, id="a")])
     for event in events:
         for run in runs:
-            await run.take([Logged("a", event)])
-            await run.settle()
+            await run.apply([Logged("a", event)])
+            await run.flush()
     done = [await run.finish() for run in runs]
     assert await texts(store, "a") == ["one", "two", "three", "four"]
     assert sum(each.events for each in done) == 4
@@ -567,14 +567,14 @@ async def test_imports_of_the_same_logs_at_a_time_make_each_session_once(store: 
 
 
 async def test_what_others_say_in_a_followed_session_makes_its_log_go_on_in_a_fork(store: Store) -> None:
-    run = Import(Target(store, SPACE), "made", ImportWarnings(), again=True)
-    await run.take([ForeignSession("a", None, id="a"), Logged("a", said("one")[0])])
-    await run.settle()
+    run = Import(Target(store, SPACE), "made", ImportWarnings(), merge=True)
+    await run.apply([ForeignSession("a", None, id="a"), Logged("a", said("one")[0])])
+    await run.flush()
     await store.sessions.append(SPACE, "a", said("between"))
-    await run.take([Logged("a", said("two")[0])])
+    await run.apply([Logged("a", said("two")[0])])
     done = await run.finish()
     assert await texts(store, "a") == ["one", "between"]
     assert await texts(store, "a.2") == ["one", "two"]
     assert (done.sessions, done.forks, done.known, done.events) == (2, 1, 0, 2)
-    assert done.warnings == ["1 session differed from the one here and became a fork of it"]
+    assert done.warnings == ["1 session differed from the stored one and became a fork of it"]
     await assert_whole(store)
