@@ -95,7 +95,7 @@ def imported(paths: list[Path], data_dir: Path) -> float:
 
     with Parser() as parser:
         took = asyncio.run(run(parser))
-    return sum(outcome.done.events for outcome in report.outcomes) / took
+    return sum(outcome.result.events for outcome in report.outcomes) / took
 
 
 def inserted(source: Path, target: Path) -> float:

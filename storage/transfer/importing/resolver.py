@@ -163,7 +163,7 @@ class Resolver:
         except errors.BadInput as error:
             if not self._merge or parent is None or "depth" not in error.details:
                 raise
-        self._warnings.add("session", "placed beside its parent, at the greatest depth of the forest")
+        self._warnings.add("session", "placed beside the parent, at the greatest depth of the forest")
         grandparent = (await self._target.node(parent)).parent_id
         return await self._target.create(foreign, id, grandparent, source, self._warnings)
 
