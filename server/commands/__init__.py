@@ -1,1 +1,1 @@
-"""What `sapwood` can be told to do, one file a command."""
+"""The commands of `sapwood`, one file each."""

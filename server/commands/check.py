@@ -1,4 +1,4 @@
-"""`sapwood check`: whether what the store holds is whole."""
+"""`sapwood check`: finding and repairing damage in a store."""
 
 import asyncio
 import dataclasses
@@ -13,19 +13,22 @@ from storage.check.problem import Problem
 
 
 def check(
-    repair: Annotated[bool, typer.Option("--repair", help="Repair what needs no guessing.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired without guessing.")] = False,
     as_json: Json = False,
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Looks for damage in all spaces. Exit code 1: problems are left. A server may go on meanwhile."""
+    """Look for damage in all spaces. A server may keep running meanwhile.
+
+    The exit code is 1 if problems remain.
+    """
     settings = settings_of(database_url=database_url, data_dir=data_dir)
     if not asyncio.run(_check(settings, repair, as_json)):
         raise typer.Exit(1)
 
 
 async def _check(settings: Settings, repair: bool, as_json: bool) -> bool:
-    """Whether no problem is left."""
+    """Prints the problems. Returns whether none remains."""
     from storage.check.store import check_store, count_sessions
 
     problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""`sapwood demo`: a server with sample sessions, one of them live."""
+"""`sapwood demo`: a server with sample sessions, one of which is live."""
 
 import asyncio
 import sys
@@ -23,7 +23,7 @@ def demo(
     data_dir: DataDir = DEFAULTS.data_dir,
     frontend_dir: FrontendDir = DEFAULTS.frontend_dir,
 ) -> None:
-    """Starts a server, loads sample sessions if the space is empty, and replays one live for ever."""
+    """Start a server, load sample sessions if the space is empty, and replay one live."""
     settings = settings_of(
         host=host, port=port, database_url=database_url, data_dir=data_dir, workers=1, frontend_dir=frontend_dir
     )
@@ -41,7 +41,7 @@ def demo(
 
 
 async def _prepare(settings: Settings) -> tuple[str, bool]:
-    """Loads the samples if the space is empty; what the store is called, and whether callers need a credential."""
+    """Loads the samples if the space is empty. Returns the store's name and whether callers need a credential."""
     from server.auth.exposure import is_guarded
     from storage.session import SessionFilter
     from storage.transfer.formats import registry
@@ -58,14 +58,14 @@ def _things_to_try(base: str, with_page: bool) -> str:
     page = "/" if with_page else f"/graphql?query={quote(FOREST)}"
     socket = base.replace("http", "ws", 1)
     return f'''
-Three things to try, each in a terminal of its own. Ctrl-C ends the demo.
+Three things to try, each in its own terminal. Ctrl-C ends the demo.
 
 1. Ask for the forest:
 
 curl -s {base}/graphql -H 'content-type: application/json' \\
   -d '{{"query": "{FOREST}"}}'
 
-2. Watch all events as they come:
+2. Watch all events as they are appended:
 
 {sys.executable} -c '
 from websockets.sync.client import connect

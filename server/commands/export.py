@@ -1,4 +1,4 @@
-"""`sapwood export`: a session, or a tree of them, as text."""
+"""`sapwood export`: writing a session or a tree of sessions as text."""
 
 import asyncio
 import contextlib
@@ -19,18 +19,18 @@ from storage.transfer.export import ExportFormat
 
 
 def export(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The session to write.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="The id of the session.")],
     format: Annotated[
         ExportFormat,
-        typer.Option(help="Whole logs (jsonl), texts and cards (yaml), or the messages that models get (openai)."),
+        typer.Option(help="The whole log (jsonl), texts and cards (yaml), or the messages for a model (openai)."),
     ] = ExportFormat.JSONL,
-    tree: Annotated[bool, typer.Option("--tree", help="All its descendants too.")] = False,
-    output: Annotated[Path | None, typer.Option(help="The file to write, in place of standard output.")] = None,
+    tree: Annotated[bool, typer.Option("--tree", help="Export its descendants too.")] = False,
+    output: Annotated[Path | None, typer.Option(help="The file to write. By default standard output.")] = None,
     space: Space = "default",
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Writes a session as text that `sapwood import` reads. Only jsonl keeps everything."""
+    """Export a session as text that `sapwood import` can read. Only jsonl keeps everything."""
     settings = settings_of(database_url=database_url, data_dir=data_dir)
     asyncio.run(_export(settings, space, id, format, tree, output))
 
@@ -51,7 +51,7 @@ async def _export(
 
 @contextlib.contextmanager
 def _target(output: Path | None) -> Iterator[BinaryIO]:
-    """Where to write. A file takes its name only when it is complete."""
+    """The stream to write to. A file gets its name only once it is complete."""
     if output is None:
         try:
             yield sys.stdout.buffer
@@ -59,7 +59,7 @@ def _target(output: Path | None) -> Iterator[BinaryIO]:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise errors.SapwoodError(f"can't write to standard output ({error.strerror}): make room") from error
+            raise errors.SapwoodError(f"can't write to standard output ({error.strerror}): free some space") from error
         return
     try:
         if output.exists() and not output.is_file():
@@ -75,5 +75,5 @@ def _target(output: Path | None) -> Iterator[BinaryIO]:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise errors.SapwoodError(
-            f"can't write {output} ({error.strerror}): make room or name another --output"
+            f"can't write {output} ({error.strerror}): free some space or choose another --output"
         ) from error

@@ -1,4 +1,4 @@
-"""`sapwood keys`: making, listing and revoking API keys."""
+"""`sapwood keys`: creating, listing and revoking API keys."""
 
 import asyncio
 import re
@@ -20,35 +20,36 @@ from storage.log.append import now
 UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 DURATION = re.compile(r"([1-9][0-9]{0,5})([smhd])\Z")
 
-app = typer.Typer(help="API keys: who may do what in which space.", no_args_is_help=True)
+app = typer.Typer(help="Manage API keys, which say who may do what in which space.", no_args_is_help=True)
 
 
 def _duration(value: str | None) -> str | None:
     if value is not None and not DURATION.match(value):
-        raise typer.BadParameter(f"{value!r} is no time: write for example 90d, 12h, 30m or 20s")
+        raise typer.BadParameter(f"{value!r} is not a duration: write for example 90d, 12h, 30m or 20s")
     return value
 
 
 @app.command("create")
 def create(
-    role: Annotated[AccessRole, typer.Option(case_sensitive=False, help="What it may do; README has a table.")],
-    name: Annotated[str | None, typer.Option(help="What it is for, so that people know it in lists.")] = None,
+    role: Annotated[AccessRole, typer.Option(case_sensitive=False, help="What the key may do.")],
+    name: Annotated[str | None, typer.Option(help="What the key is for, as shown in lists.")] = None,
     expires_in: Annotated[
-        str | None, typer.Option(callback=_duration, metavar="TIME", help="90d, 12h, 30m, 20s. By default never.")
+        str | None,
+        typer.Option(callback=_duration, metavar="TIME", help="For example 90d, 12h, 30m or 20s. By default never."),
     ] = None,
     as_json: Json = False,
     space: Space = "default",
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Makes a key and shows it, this once. With the first one, open access ends for good."""
+    """Create a key and show it this once. The first key ends open access for good."""
     settings = settings_of(database_url=database_url, data_dir=data_dir)
     created = asyncio.run(_create(settings, space, role, name, expires_in))
     if as_json:
         print_json({"key": created.text, **_row(created.key)})
         return
     print(created.text, flush=True)
-    print("Keep it now: it is not stored and can't be shown again.", file=sys.stderr, flush=True)
+    print("Save it now: it is not stored and can't be shown again.", file=sys.stderr, flush=True)
 
 
 async def _create(
@@ -64,11 +65,11 @@ async def _create(
 @app.command("list")
 def list_keys(
     as_json: Json = False,
-    space: Annotated[str | None, typer.Option(callback=check_space, help="The space. By default all.")] = None,
+    space: Annotated[str | None, typer.Option(callback=check_space, help="The space. By default all of them.")] = None,
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Shows the keys, without their secrets."""
+    """List the keys, without their secrets."""
     settings = settings_of(database_url=database_url, data_dir=data_dir)
     found = asyncio.run(_list(settings, space))
     if as_json:
@@ -91,12 +92,12 @@ async def _list(settings: Settings, space: str | None) -> list[AccessKey]:
 
 @app.command("revoke")
 def revoke(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Its id, or the whole key.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The id of the key, or the whole key.")],
     as_json: Json = False,
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Ends a key's use for ever. Running servers refuse it, and close its sockets, within five seconds."""
+    """Revoke a key for good. Running servers refuse it and close its sockets within five seconds."""
     settings = settings_of(database_url=database_url, data_dir=data_dir)
     parts = access_key.split(key)
     revoked = asyncio.run(_revoke(settings, key if parts is None else parts[0]))
@@ -112,7 +113,7 @@ async def _revoke(settings: Settings, id: str) -> AccessKey:
 
 
 def _row(key: AccessKey) -> dict[str, Any]:
-    """What people and machines are shown of a key."""
+    """The fields of a key that are shown."""
 
     def instant(value: int | None) -> str | None:
         return None if value is None else text.format_instant(value)

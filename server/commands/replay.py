@@ -1,4 +1,4 @@
-"""The live part of the demo: one turn, appended event by event to a new session each round."""
+"""The live part of the demo: each round appends one turn, event by event, to a new session."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ logger = logging.getLogger("sapwood.demo")
 
 
 async def replay(settings: Settings, space: str) -> None:
-    """Goes on until it is cancelled; what goes wrong is logged and tried again."""
+    """Replays the turn until cancelled. Logs errors and tries again."""
     events = _events()
     async with opened(settings) as store:
         while True:
@@ -37,19 +37,19 @@ async def replay(settings: Settings, space: str) -> None:
 
 
 def _events() -> list[Event]:
-    """The turn, without its times: each round happens when it is replayed."""
+    """The events of the turn, without timestamps, so that they get those of the replay."""
     reading = registry.read(LIVE.name, LIVE.read_text("utf-8"))
     return [event.model_copy(update={"timestamp": None}) for event in reading.sessions[0].events]
 
 
 async def _round(store: Store, space: str, events: Sequence[Event]) -> None:
-    """A session under the replay's root, event by event. Of the rounds before, the newest few are kept."""
+    """Replays the turn into a new session under the root. Deletes all but the newest rounds."""
     if await store.sessions.get(space, ROOT) is None:
         with contextlib.suppress(errors.DuplicateId):
             await store.tree.create(space, NewSession(id=ROOT, label="Live replays"))
     rounds = (await store.tree.children(space, [ROOT]))[ROOT]
     for old in rounds[: max(0, len(rounds) - KEPT_ROUNDS + 1)]:
-        # Whoever has forked a round keeps it.
+        # A round that someone has forked stays.
         with contextlib.suppress(errors.NotFound, errors.HasChildren):
             await store.tree.delete(space, old.id)
     session = await store.tree.create(space, NewSession(label="Live replay", parent_id=ROOT))

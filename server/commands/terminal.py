@@ -1,4 +1,4 @@
-"""What commands show to people and machines."""
+"""Output of commands, and the store that they work on."""
 
 import contextlib
 import sys
@@ -14,7 +14,7 @@ from storage.store import Store
 
 
 def fail(message: str) -> None:
-    """Says on stderr what went wrong, in one line."""
+    """Prints an error message as one line on stderr."""
     print(f"sapwood: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
@@ -26,7 +26,7 @@ def print_json(document: Any) -> None:
 
 @contextlib.contextmanager
 def progress(what: str, total: int | None, *, of_bytes: bool = False) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, if that is a terminal; to be told how much more is done."""
+    """Shows a progress bar on stderr if that is a terminal. Yields a function that advances it."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
@@ -40,7 +40,7 @@ def progress(what: str, total: int | None, *, of_bytes: bool = False) -> Iterato
 
 @contextlib.asynccontextmanager
 async def opened(settings: Settings, *, existing: bool = False) -> AsyncIterator[Store]:
-    """The store that the settings name, for the length of a command. With `existing` it must be there already."""
+    """Opens the store that the settings name, for the length of a command. With `existing`, it must already exist."""
     from server.stores import check_existing, open_store
 
     if existing:

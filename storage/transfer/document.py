@@ -1,4 +1,4 @@
-"""A session as a document, out and in: its texts and cards, its whole log, or the messages of its surface."""
+"""Exporting a session as one document and importing such documents, as the API does."""
 
 import asyncio
 from dataclasses import replace
@@ -8,10 +8,10 @@ from storage.session import check_label
 from storage.store import Store
 from storage.transfer.export import ExportFormat, export
 from storage.transfer.formats import jsonl, openai, registry, session_yaml
-from storage.transfer.importing import Imported, import_reading
+from storage.transfer.importing import ImportResult, import_reading
 
 NAME = "document"
-
+"""What error messages call the document."""
 
 _FORMATS = {
     ExportFormat.YAML: session_yaml.FORMAT,
@@ -21,7 +21,7 @@ _FORMATS = {
 
 
 async def export_document(store: Store, space: str, id: str, format: ExportFormat) -> str | None:
-    """The session as text, None when it is unknown. As OPENAI: the surface, a JSON list ready to send."""
+    """The session as text; None if it is unknown. OPENAI is the surface as a JSON list that is ready to send."""
     try:
         return "".join([piece async for piece in export(store, space, id, format)])
     except errors.NotFound:
@@ -37,10 +37,11 @@ async def import_document(
     id: str | None = None,
     label: str | None = None,
     parent_id: str | None = None,
-) -> Imported:
-    """Makes the sessions of a document, all or none. `id` and `label` go before what the document says of its one.
+) -> ImportResult:
+    """Creates all sessions of a document or none. `id` and `label`, for a single session, override the document's.
 
-    Raises BadInput, naming place and rule, for what is no such document; DuplicateId, NotFound (the parent).
+    Raises BadInput, naming location and rule, for a document that breaks the format; DuplicateId; NotFound for the
+    parent.
     """
     label = None if label is None else check_label(label)
     reading = await asyncio.to_thread(registry.read, NAME, text.clean(document), _FORMATS[format])

@@ -1,4 +1,4 @@
-"""Exporting sessions, one or a tree of them, as text that is written as it is read, and that importing takes again."""
+"""Exporting a session or a tree of sessions as text that can be imported again. Writes while it reads."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -18,7 +18,7 @@ from storage.transfer.formats.session_yaml import SessionFile
 
 
 class ExportFormat(StrEnum):
-    """How sessions are written: their texts and cards, their whole logs, or the messages of their surfaces."""
+    """What is written of each session: its texts and cards, its whole log, or the messages of its surface."""
 
     YAML = "yaml"
     JSONL = "jsonl"
@@ -27,29 +27,30 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A session to write, as JSONL from `first_seq` on. `sourced` says that its header names the source.
+    """A session to write, in JSONL from `first_seq` on.
 
-    `among` says that it is one of a tree, though that may have no other.
+    `names_source`: the header may name the source. `in_tree`: a tree is exported, even if this is its only session.
     """
 
     node: TopologyNode
     first_seq: int
-    sourced: bool
-    among: bool
+    names_source: bool
+    in_tree: bool
 
 
 async def export(store: Store, space: str, id: str, format: ExportFormat, *, tree: bool = False) -> AsyncIterator[str]:
-    """The text of a session up to its head now, in pieces of a session or less; with `tree` of its descendants too.
+    """Yields the text of a session up to its present head, with `tree` also of its descendants.
 
-    JSONL is a header line and the whole visible log, where in a tree a fork of another session in the text holds its
-    events from the fork on. YAML is a document, of a tree a stream of them. OPENAI is the list of messages, of a tree
-    a line for each session with its `messages`. Raises NotFound, also for what is deleted on the way.
+    No piece holds more than one session. JSONL is a header line and the whole visible log; in a tree, a fork of another
+    session in the text holds only its own events. YAML is a document, for a tree a stream of documents. OPENAI is the
+    list of messages, for a tree a line for each session with its `messages`. Raises NotFound, also for a session that
+    is deleted meanwhile.
     """
     write = _WRITERS[format]
     for section in _sections(await _nodes(store, space, id, tree), tree):
         async for piece in write(store, section):
             yield piece
-        await _check_there(store, section.node.session)
+        await _check_exists(store, section.node.session)
 
 
 async def _nodes(store: Store, space: str, id: str, tree: bool) -> Sequence[TopologyNode]:
@@ -64,7 +65,7 @@ async def _nodes(store: Store, space: str, id: str, tree: bool) -> Sequence[Topo
     return nodes
 
 
-async def _check_there(store: Store, session: SessionMeta) -> None:
+async def _check_exists(store: Store, session: SessionMeta) -> None:
     found = await store.sessions.get(session.space, session.id)
     if found is None or found.log != session.log:
         raise errors.NotFound(f"session {session.id} was deleted while it was exported")
@@ -81,18 +82,18 @@ async def _yaml(store: Store, section: _Section) -> AsyncIterator[str]:
         workflow_mode=session.workflow_mode,
     )
     document = await asyncio.to_thread(session_yaml.write, file)
-    yield f"---\n{document}" if section.among else document
+    yield f"---\n{document}" if section.in_tree else document
 
 
 async def _openai(store: Store, section: _Section) -> AsyncIterator[str]:
     session = section.node.session
     messages = (await store.messages.surface(session)).openai_text()
-    await _check_there(store, session)  # a surface may come out of memory
-    if not section.among:
+    await _check_exists(store, session)  # the surface may come from a cache
+    if not section.in_tree:
         yield messages
         return
-    told = {"sessionId": session.id, "label": session.label, "parentId": section.node.parent_id}
-    yield orjson.dumps(told | {"messages": orjson.Fragment(messages)}).decode() + "\n"
+    header = {"sessionId": session.id, "label": session.label, "parentId": section.node.parent_id}
+    yield orjson.dumps(header | {"messages": orjson.Fragment(messages)}).decode() + "\n"
 
 
 async def _jsonl(store: Store, section: _Section) -> AsyncIterator[str]:
@@ -111,9 +112,9 @@ _WRITERS: dict[ExportFormat, Callable[[Store, _Section], AsyncIterator[str]]] = 
 
 
 def _sections(nodes: Sequence[TopologyNode], tree: bool) -> list[_Section]:
-    """The sessions in such an order that parents and sources come before what names them.
+    """Orders the sessions so that parents and sources precede the sessions that name them.
 
-    Where a move has put a source below its own fork there is no such order: that fork is written whole.
+    There is no such order where a source was moved below its own fork; that fork is then written whole.
     """
     by_id = {node.id: node for node in nodes}
     waiting = dict(by_id)
@@ -124,19 +125,19 @@ def _sections(nodes: Sequence[TopologyNode], tree: bool) -> list[_Section]:
             for node in waiting.values()
             if node.parent_id not in waiting and node.document.source_session_id not in waiting
         ]
-        sourced = bool(ready)
-        if not sourced:
+        names_source = bool(ready)
+        if not names_source:
             ready = [next(node for node in waiting.values() if node.parent_id not in waiting)]
         for node in ready:
             del waiting[node.id]
-            source = by_id.get(node.document.source_session_id or "") if sourced else None
+            source = by_id.get(node.document.source_session_id or "") if names_source else None
             shared = node.session.own_start if source is not None and _shares(node, source) else 0
-            sections.append(_Section(node, shared, sourced, among=tree))
+            sections.append(_Section(node, shared, names_source, in_tree=tree))
     return sections
 
 
 def _shares(fork: TopologyNode, source: TopologyNode) -> bool:
-    """Whether a fork's inherited events are those of this source, and not of an earlier one of the same id."""
+    """Whether a fork's inherited events are those of this source, not of a deleted session of the same id."""
     session = fork.session
     return append.cut(source.session, session.own_start, session.log) == session.segments
 
@@ -154,7 +155,7 @@ def _header(section: _Section, slots: Slots | None) -> jsonl.Header:
         workflow_mode=session.workflow_mode,
         metadata=session.metadata,
         parent_id=document.parent_id,
-        source_session_id=document.source_session_id if section.sourced or document.fork_seq else None,
+        source_session_id=document.source_session_id if section.names_source or document.fork_seq else None,
         fork_seq=document.fork_seq,
         first_seq=section.first_seq,
         created_at=session.created_at,
@@ -176,7 +177,7 @@ async def _events(store: Store, session: SessionMeta, seq: int) -> AsyncIterator
             yield event
             seq += 1
         if not page.events or page.events[-1].seq >= seq:
-            await _check_there(store, session)
+            await _check_exists(store, session)
             raise errors.SapwoodError(
                 f"the log of session {session.id} lacks the event {seq}: the store is damaged, run `sapwood check`"
             )

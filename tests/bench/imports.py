@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from server.commands.imports.command import ease_collection
+from server.commands.imports.command import relax_garbage_collection
 from server.commands.imports.inputs import inputs
 from server.commands.imports.report import Report
 from server.commands.imports.run import import_all
@@ -23,7 +23,7 @@ from storage.sqlite.connection import connect
 from storage.sqlite.database import FILE, open_file
 from storage.store import Store
 from storage.transfer.importing import Target
-from storage.transfer.parsing.memory import give_memory_back
+from storage.transfer.parsing.memory import return_large_blocks
 from storage.transfer.parsing.parser import Parser
 from tests.bench.places import Place
 from tests.bench.table import Row, in_turn, note, tell
@@ -80,8 +80,8 @@ def _copies(folder: Path) -> Iterator[Path]:
 def imported(paths: list[Path], data_dir: Path) -> float:
     """Events a second of an import of all files into a fresh store, as the command does it once it is loaded."""
     report = Report(as_json=True)
-    ease_collection()
-    give_memory_back()
+    relax_garbage_collection()
+    return_large_blocks()
     began = time.perf_counter()
     given = inputs(list(map(str, paths)))
 
@@ -95,7 +95,7 @@ def imported(paths: list[Path], data_dir: Path) -> float:
 
     with Parser() as parser:
         took = asyncio.run(run(parser))
-    return sum(outcome.done.events for outcome in report.outcomes) / took
+    return sum(outcome.result.events for outcome in report.outcomes) / took
 
 
 def inserted(source: Path, target: Path) -> float:

@@ -27,7 +27,7 @@ from storage.session import SessionConfig, SessionStatus, SlotName
 from storage.store import Store
 from storage.transfer.document import export_document, import_document
 from storage.transfer.export import ExportFormat
-from storage.transfer.importing import Imported
+from storage.transfer.importing import ImportResult
 from tests.conftest import OpenStore
 from tests.contract.shorthand import (
     SPACE,
@@ -67,7 +67,7 @@ async def exported(store: Store, id: str, format: ExportFormat = YAML) -> str:
     return found
 
 
-async def imported(store: Store, document: str, format: ExportFormat = YAML, **given: Any) -> Imported:
+async def imported(store: Store, document: str, format: ExportFormat = YAML, **given: Any) -> ImportResult:
     return await import_document(store, SPACE, document, format, **given)
 
 

@@ -15,7 +15,7 @@ from storage.topology import TopologyNode
 from storage.transfer.export import ExportFormat, export
 from storage.transfer.formats import registry
 from storage.transfer.formats.registry import Reading
-from storage.transfer.importing import Imported, Target, import_reading
+from storage.transfer.importing import ImportResult, Target, import_reading
 from storage.transfer.importing.dry_run import DryRun
 from storage.transfer.importing.stream import import_stream
 from tests.storage.transfer.formats.logs import DATA
@@ -23,7 +23,7 @@ from tests.storage.transfer.formats.logs import DATA
 SPACE = "space"
 
 
-async def load(store: Store, reading: Reading, space: str = SPACE, parent_id: str | None = None) -> Imported:
+async def load(store: Store, reading: Reading, space: str = SPACE, parent_id: str | None = None) -> ImportResult:
     return await import_reading(store, space, reading, parent_id=parent_id)
 
 
@@ -47,7 +47,7 @@ async def bring(
     format: str | None = None,
     space: str = SPACE,
     dry: bool = False,
-) -> Imported:
+) -> ImportResult:
     """Imports a document of tests/data, or one with this content, as the command does."""
     stream = io.BytesIO((DATA / name).read_bytes() if content is None else content)
     if dry:

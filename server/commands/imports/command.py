@@ -1,4 +1,4 @@
-"""`sapwood import`: logs of known formats into a space."""
+"""`sapwood import`: the command line, and what it sets up for an import."""
 
 import asyncio
 import contextlib
@@ -22,16 +22,16 @@ from storage import errors
 from storage.transfer.formats import registry
 from storage.transfer.importing import Target
 from storage.transfer.importing.dry_run import DryRun
-from storage.transfer.parsing.memory import give_memory_back
+from storage.transfer.parsing.memory import return_large_blocks
 from storage.transfer.parsing.parser import Parser
 
 PARSER_BYTES = 8 * 1024 * 1024
-"""Of so many bytes on, files are parsed by a process of its own: starting it takes as long as reading less."""
+"""From this total size on, a process of its own parses the files. For less, starting it takes too long."""
 
 
 def _format(value: str | None) -> str | None:
     if value is not None and value not in registry.FORMATS:
-        raise typer.BadParameter(f"{value!r} is none of {', '.join(registry.FORMATS)}")
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(registry.FORMATS)}")
     return value
 
 
@@ -39,51 +39,55 @@ def import_files(
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files, folders and globs; - is standard input.")],
     format: Annotated[
         str | None,
-        typer.Option(callback=_format, help=f"{', '.join(registry.FORMATS)}. By default told by the content."),
+        typer.Option(callback=_format, help=f"{', '.join(registry.FORMATS)}. By default detected by the content."),
     ] = None,
-    parent: Annotated[str | None, typer.Option(metavar="ID", help="The session to put the roots under.")] = None,
+    parent: Annotated[
+        str | None, typer.Option(metavar="ID", help="The session that becomes the parent of all roots.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and compare, but write nothing.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on reading as the logs grow, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep importing as the files grow, until Ctrl-C.")] = False,
     as_json: Json = False,
     space: Space = "default",
     database_url: DatabaseUrl = DEFAULTS.database_url,
     data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
-    """Reads logs of agents into a space. What is there already stays, and is gone on with where a log has grown."""
+    """Import logs of agents into a space.
+
+    Sessions that already exist are left as they are; a log that has grown is continued.
+    """
     if "" in paths:
         raise typer.BadParameter("a path is empty", param_hint="PATH…")
     if follow and dry_run:
-        raise typer.BadParameter("a dry run has nothing to follow", param_hint="--follow")
+        raise typer.BadParameter("can't be combined with --dry-run", param_hint="--follow")
     if follow and "-" in paths:
-        raise typer.BadParameter("standard input can't be followed: name the file", param_hint="--follow")
+        raise typer.BadParameter("standard input can't be followed: name a file", param_hint="--follow")
     settings = settings_of(database_url=database_url, data_dir=data_dir)
     report = Report(as_json, dry=dry_run)
     with contextlib.ExitStack() as stack:
         if follow:
             work = partial(follow_all, paths=paths, format=format, report=report)
         else:
-            ease_collection()
-            give_memory_back()
-            found = inputs(paths)
-            parser = _parser(found)
+            relax_garbage_collection()
+            return_large_blocks()
+            files = inputs(paths)
+            parser = _parser(files)
             stack.enter_context(parser or contextlib.nullcontext())
-            work = partial(import_all, given=found, format=format, report=report, parser=parser)
+            work = partial(import_all, files=files, format=format, report=report, parser=parser)
         asyncio.run(_with_target(settings, space, parent, report, work))
     report.print()
     if report.failed:
         raise typer.Exit(1)
 
 
-def ease_collection() -> None:
-    """Has Python look for cycles of objects less often, of which an import makes few: measured, it takes a tenth less
-    time so."""
+def relax_garbage_collection() -> None:
+    """Makes Python look for reference cycles less often. An import makes few; this saves a tenth of its time."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 
 
-def _parser(given: Sequence[Input]) -> Parser | None:
-    """A process that parses, where there is enough to read, a processor and memory for it."""
-    if (os.cpu_count() or 1) == 1 or sum(each.size() or 0 for each in given) < PARSER_BYTES:
+def _parser(files: Sequence[Input]) -> Parser | None:
+    """A parsing process, if there is enough to read and the machine can run one."""
+    if (os.cpu_count() or 1) == 1 or sum(each.size() or 0 for each in files) < PARSER_BYTES:
         return None
     try:
         return Parser()

@@ -1,4 +1,4 @@
-"""What `sapwood import` is to read: files, folders, globs and standard input."""
+"""Finding what `sapwood import` reads: files, folders, globs and standard input."""
 
 import glob
 import os
@@ -14,9 +14,10 @@ LOG_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".traj"
 
 
 class Input(NamedTuple):
-    """A document to read; its path is None for standard input. `expected`: a log by its suffix, or named one by one.
+    """A document to read; the path is None for standard input.
 
-    `problem` is why it can't be read, where that is known beforehand.
+    `expected`: it must be a log, as it has the suffix of one or was named by itself. `problem` says why it can't be
+    read, where that is known beforehand.
     """
 
     name: str
@@ -25,7 +26,7 @@ class Input(NamedTuple):
     problem: str | None = None
 
     def size(self) -> int | None:
-        """Its bytes, as far as they can be told; None for what can be read only once, as a pipe."""
+        """The size in bytes, 0 where it is unknown; None for what can be read only once, such as a pipe."""
         if self.path is None or self.problem is not None:
             return None
         try:
@@ -35,25 +36,25 @@ class Input(NamedTuple):
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def inputs(given: Sequence[str]) -> list[Input]:
-    """All documents that are named, each once, those of folders in the order of their paths.
+def inputs(arguments: Sequence[str]) -> list[Input]:
+    """All documents that the arguments name, each once; those in folders in the order of their paths.
 
-    A path of nothing is one of them, so that reading it says what is wrong.
+    Includes paths where nothing is, so that reading them says what is wrong.
     """
     found: dict[str, Input] = {}
-    for argument in given:
-        for each in _of(argument):
+    for argument in arguments:
+        for each in _expanded(argument):
             found.setdefault(_identity(each), each)
     return list(found.values())
 
 
-def _identity(given: Input) -> str:
-    if given.path is None:
+def _identity(file: Input) -> str:
+    if file.path is None:
         return STDIN
-    return str(given.path) if given.problem is not None else os.path.realpath(given.path)
+    return str(file.path) if file.problem is not None else os.path.realpath(file.path)
 
 
-def _of(argument: str) -> Iterator[Input]:
+def _expanded(argument: str) -> Iterator[Input]:
     if argument == STDIN:
         yield Input("standard input", None)
         return
@@ -64,14 +65,14 @@ def _of(argument: str) -> Iterator[Input]:
         return
     names = [argument]
     if not mode and glob.has_magic(argument):
-        names = sorted(glob.glob(argument, recursive=True)) or names  # noqa: PTH207  Path's takes no absolute patterns
+        names = sorted(glob.glob(argument, recursive=True)) or names  # noqa: PTH207  Path.glob takes no absolute patterns
     for name in names:
         path = Path(name)
         yield from _inside(path) if stat.S_ISDIR(_mode(path)) else [Input(text.clean(name), path)]
 
 
 def _mode(path: Path) -> int:
-    """What kind of a file it is, or 0 if that can't be told: reading it says why. Raises ValueError for no path."""
+    """The type and mode of a file, 0 if unknown: reading it will say why. Raises ValueError for an invalid path."""
     try:
         return path.stat().st_mode
     except OSError:
@@ -79,8 +80,7 @@ def _mode(path: Path) -> int:
 
 
 def _inside(folder: Path) -> Iterator[Input]:
-    """The files under a folder, without hidden ones, and what of it can't be looked at; links are followed, but no
-    folder is entered twice."""
+    """The files under a folder except hidden ones, and the problems met. Follows links, but enters no folder twice."""
     waiting = [folder]
     entered: set[tuple[int, int]] = set()
     while waiting:
@@ -105,7 +105,7 @@ def _inside(folder: Path) -> Iterator[Input]:
 
 
 def _entry(path: Path, mode: int) -> Iterator[Input]:
-    """What is no folder; a link to nothing may be a log by its name alone."""
+    """The input for an entry that is not a folder. A dangling link is expected if its name is that of a log."""
     name = text.clean(str(path))
     expected = path.suffix.lower() in LOG_SUFFIXES
     try:
@@ -114,7 +114,7 @@ def _entry(path: Path, mode: int) -> Iterator[Input]:
         elif mode or path.stat():
             yield Input(name, path, expected, "can't be read: neither a file nor a folder")
     except FileNotFoundError as error:
-        if path.is_symlink():  # else it has gone since it was listed
+        if path.is_symlink():  # otherwise it was deleted after it was listed
             yield _broken(path, error)._replace(expected=expected)
     except OSError as error:
         yield _broken(path, error)

@@ -1,4 +1,4 @@
-"""What `sapwood import` says when it is done."""
+"""The summary that `sapwood import` prints at the end."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,37 +11,37 @@ from rich.table import Table
 
 from server.commands.terminal import fail, print_json
 from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.importing import Imported
+from storage.transfer.importing import ImportResult
 
 COLUMNS = {
     "sessions": "Sessions",
     "forks": "Forks",
     "nodes": "Other nodes",
     "events": "Events",
-    "known": "Here before",
+    "known": "Already stored",
 }
 ROWS_BY_FILE = 20
-"""Up to so many files, each has a row; more are summed by format."""
+"""Up to this many files have a row each; more are summed by format."""
 
 WIDTH = 200
-"""Characters of a line where there is no terminal."""
+"""The width of a line without a terminal, in characters."""
 
 
 class Outcome(NamedTuple):
-    """What came of a file."""
+    """The result of a file."""
 
     format: str
     name: str
-    done: Imported
+    result: ImportResult
 
     def warnings(self) -> int:
-        """How many losses it had, of all kinds."""
-        return sum(self.done.losses.kinds().values())
+        """The number of warnings, of all kinds."""
+        return sum(self.result.warning_counts.kinds().values())
 
 
 @dataclass
 class Report:
-    """What was imported, what failed and what was passed over."""
+    """What was imported, what failed and what was skipped."""
 
     as_json: bool
     dry: bool = False
@@ -49,28 +49,28 @@ class Report:
     failed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
-    def add(self, format: str, name: str, done: Imported) -> None:
-        """Takes down what came of a file; one of which a session was refused has failed, too."""
-        self.outcomes.append(Outcome(format, name, done))
-        if done.refused:
-            key, message = next(iter(done.refused.items()))
-            others = f" (and {len(done.refused) - 1} more sessions)" if len(done.refused) > 1 else ""
+    def add(self, format: str, name: str, result: ImportResult) -> None:
+        """Adds the result of a file. If a session was refused, the file has failed too."""
+        self.outcomes.append(Outcome(format, name, result))
+        if result.refused:
+            key, message = next(iter(result.refused.items()))
+            others = f" (and {len(result.refused) - 1} more sessions)" if len(result.refused) > 1 else ""
             self.fail(name, f"session {key}: {message}{others}")
 
     def fail(self, name: str, message: str) -> None:
-        """Takes down a file that did not come in whole, and says so."""
+        """Adds a file that was not imported whole, and prints the message."""
         self.failed[name] = message
         fail(message if message.startswith(name) else f"{name}: {message}")
 
-    def leave(self, name: str, message: str, *, expected: bool) -> None:
-        """Takes down a file that is no log: as failed if one was expected there, else as passed over."""
+    def reject(self, name: str, message: str, *, expected: bool) -> None:
+        """Adds a file that is not a log: as failed if it was `expected` to be one, otherwise as skipped."""
         if expected:
             self.fail(name, message)
         else:
             self.skipped.append(name)
 
     def print(self) -> None:
-        """The summary, for people or for machines."""
+        """Prints the summary, as tables or as JSON."""
         if self.as_json:
             print_json(self._document())
             return
@@ -84,7 +84,7 @@ class Report:
         if self.skipped:
             names = ", ".join(self.skipped[:5])
             more = f" and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
-            _line(console, f"Passed over, as no logs by name and content: {names}{more}")
+            _line(console, f"Skipped, as neither name nor content is that of a log: {names}{more}")
         if self.dry:
             _line(console, "Nothing was written: this was a dry run.")
 
@@ -95,16 +95,16 @@ class Report:
                 {
                     "format": format,
                     "files": [name],
-                    "sessions": done.sessions,
-                    "forks": done.forks,
-                    "otherNodes": done.nodes,
-                    "known": done.known,
-                    "events": done.events,
-                    "ids": list(done.ids.values()),
-                    "warnings": done.warnings,
-                    "warningKinds": done.losses.kinds(),
+                    "sessions": result.sessions,
+                    "forks": result.forks,
+                    "otherNodes": result.nodes,
+                    "known": result.known,
+                    "events": result.events,
+                    "ids": list(result.ids.values()),
+                    "warnings": result.warnings,
+                    "warningKinds": result.warning_counts.kinds(),
                 }
-                for format, name, done in self.outcomes
+                for format, name, result in self.outcomes
             ],
             "failed": [{"files": [name], "message": message} for name, message in self.failed.items()],
             "skipped": self.skipped,
@@ -128,17 +128,17 @@ class Report:
         return table
 
     def _print_warnings(self, console: Console) -> None:
-        """One line per format and kind of loss, over all files."""
-        losses: dict[str, ImportWarnings] = defaultdict(ImportWarnings)
-        for format, _, done in self.outcomes:
-            losses[format].include(done.losses)
-        for format, found in losses.items():
-            for warning in found.warnings():
+        """Prints one line for each format and kind of warning, over all files."""
+        by_format: dict[str, ImportWarnings] = defaultdict(ImportWarnings)
+        for format, _, result in self.outcomes:
+            by_format[format].include(result.warning_counts)
+        for format, warnings in by_format.items():
+            for warning in warnings.warnings():
                 _line(console, f"{format}: {warning}")
 
 
 def _add_row(table: Table, name: str, format: str, group: Sequence[Outcome]) -> None:
-    counts = [sum(getattr(outcome.done, field) for outcome in group) for field in COLUMNS]
+    counts = [sum(getattr(outcome.result, field) for outcome in group) for field in COLUMNS]
     counts.append(sum(outcome.warnings() for outcome in group))
     table.add_row(name, format, *(f"{count:,}" for count in counts))
 

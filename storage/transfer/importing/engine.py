@@ -1,30 +1,34 @@
-"""Importing what a reader of logs tells: at once and whole, or step by step onto what is there already.
+"""Importing the steps of a source: all or nothing, or merged step by step into what a space holds.
 
 A step is a session, an event of one, or a label (`storage.transfer.formats.foreign`). Events wait in an
-`ImportedLog` until there are enough for a commit; then the `resolver` finds or creates their session, and they are
-compared or appended.
+`ImportedLog` until there are enough for a commit; then the `resolver` finds or creates their session, and the events
+are compared or appended.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from typing_extensions import override
+
 from storage import errors
 from storage.store import Store
 from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Reading, Renamed, Step
 from storage.transfer.importing import fitting
 from storage.transfer.importing.log import ImportedLog
-from storage.transfer.importing.resolver import Imported, Places, PutAway, Session
+from storage.transfer.importing.resolver import Logs, Resolver
+from storage.transfer.importing.result import ImportResult
+from storage.transfer.importing.session import ImportedSession, SuspendedLog
 from storage.transfer.importing.target import Target
 
 OPEN_LOGS = 64
-"""Logs of which events wait, or that were added to lately."""
-WAITING_WEIGHT = 8 * 1024 * 1024
-"""Characters of events that wait, over all logs."""
+"""How many logs may be open: with events pending, or recently added to."""
+PENDING_WEIGHT = 8 * 1024 * 1024
+"""How many characters of events may be pending, over all logs."""
 
 
-class NotYet(Exception):
-    """The sessions `needed`, of other sources, must be there before the session `id`; nothing of the step was taken."""
+class MissingSessions(Exception):
+    """The sessions `needed`, of other sources, must be imported before the session `id`. Its step was not applied."""
 
     def __init__(self, needed: frozenset[str], id: str | None) -> None:
         super().__init__(needed, id)
@@ -32,250 +36,254 @@ class NotYet(Exception):
         self.id = id
 
 
-async def has_to_wait(target: Target, given: ForeignSession) -> NotYet | None:
-    """What a session that is not there yet has to wait for, if sessions of other sources that it needs are missing."""
-    if given.id is not None and await target.has(given.id):
+async def missing_sessions(target: Target, session: ForeignSession) -> MissingSessions | None:
+    """The sessions of other sources that this one needs and that are not there yet; None if it can be imported."""
+    if session.id is not None and await target.has(session.id):
         return None
     missing = set()
-    for id, events in ((given.parent_id, 0), (given.repeats, given.repeats_at_most or 0)):
-        there = None if id is None else await target.session(id)
-        if id is not None and (there is None or there.head < events):
+    for id, events in ((session.parent_id, 0), (session.repeats, session.repeats_at_most or 0)):
+        stored = None if id is None else await target.session(id)
+        if id is not None and (stored is None or stored.head < events):
             missing.add(id)
-    return NotYet(frozenset(missing), given.id) if missing else None
+    return MissingSessions(frozenset(missing), session.id) if missing else None
 
 
-async def import_reading(store: Store, space: str, reading: Reading, *, parent_id: str | None = None) -> Imported:
-    """Makes the sessions of a reading, its roots under `parent_id` if one is given, else as roots: all, or none.
+async def import_reading(store: Store, space: str, reading: Reading, *, parent_id: str | None = None) -> ImportResult:
+    """Creates all sessions of a reading or none. Its roots become children of `parent_id` if one is given.
 
-    When something is refused (an id that is taken, an event that breaks a rule) or the import is cancelled, what it
-    has made is deleted again; the error that is raised is the refusal's, with the session's key in its message. An
-    import that is killed leaves what it has made.
+    When something is refused (an id that is taken, an event that breaks a rule) or the import is cancelled, the
+    sessions created so far are deleted again. The refusal is raised, with the session's key in its message. An import
+    that is killed leaves what it has created.
     """
     run = Import(Target(store, space, parent_id=parent_id), reading.format, ImportWarnings())
     try:
-        await run.take(reading.sessions)
-        imported = await run.finish()
+        await run.apply(reading.sessions)
+        result = await run.finish()
     except BaseException as error:
         left = await run.undo()
         if left and isinstance(error, errors.SapwoodError):
-            error.message += f"; could not be deleted again, so delete them by hand: {', '.join(left)}"
+            error.message += f"; these sessions could not be deleted again, delete them by hand: {', '.join(left)}"
             error.args = (error.message,)
         raise
-    imported.warnings = [*reading.warnings, *imported.warnings]
-    return imported
+    result.warnings = [*reading.warnings, *result.warnings]
+    return result
 
 
-class Import:
-    """Takes the steps of one source into a space.
+class Import(Logs):
+    """Imports the steps of one source into a space.
 
-    `again`: what is there already is compared and gone on with, what differs from it becomes a fork, what a log does
-    not take costs a loss, and what is refused of a session only that session; else all sessions must be new, and what
-    is refused is raised. `defer`: raises NotYet for sessions of other sources that are named but not there; else it
-    does without them.
+    `merge`: a session that already exists is compared and continued; one that differs becomes a fork; an event that a
+    log refuses costs a warning, and a session that is refused costs only itself. Otherwise all sessions must be new,
+    and a refusal is raised. `defer`: raises MissingSessions for sessions of other sources that are named but not there;
+    otherwise it does without them.
     """
 
     def __init__(
-        self, target: Target, format: str, losses: ImportWarnings, *, again: bool = False, defer: bool = False
+        self, target: Target, format: str, warnings: ImportWarnings, *, merge: bool = False, defer: bool = False
     ) -> None:
-        self.done = Imported(losses)
+        self.result = ImportResult(warnings)
         self._target = target
-        self._again = again
+        self._merge = merge
         self._defer = defer
-        self._open: dict[str, Session] = {}
-        self._put_away: dict[str, PutAway] = {}
-        self._places = Places(target, format, self, self.done, again=again)
-        self._told: list[str] = []
+        self._open: dict[str, ImportedSession] = {}
+        self._suspended: dict[str, SuspendedLog] = {}
+        self._resolver = Resolver(target, format, self, self.result, merge=merge)
+        self._keys: list[str] = []
 
-    async def take(self, steps: Sequence[Step]) -> None:
-        """Takes steps in order. Raises what the store refuses, naming the session's key; NotYet."""
+    async def apply(self, steps: Sequence[Step]) -> None:
+        """Imports steps in order. Raises what the store refuses, naming the session's key, and MissingSessions."""
         for step in steps:
             if isinstance(step, ForeignSession):
                 await self._begin(step)
-            elif step.key not in self.done.refused:
-                session = self._open.get(step.key) or await self._taken_up(step.key)
+            elif step.key not in self.result.refused:
+                session = self._open.get(step.key) or await self._resume(step.key)
                 if isinstance(step, Renamed):
                     session.rename(step.label)
                 elif session.log.add(step):
-                    await self._settle_in_order(session)
+                    await self._flush_in_order(session)
 
-    async def settle(self) -> None:
-        """Brings in all that waits. It stays then: what is named later and not there is not waited for."""
-        await self._settle_all(ended=False)
+    async def flush(self) -> None:
+        """Writes all pending events. From then on, `defer` no longer holds: missing sessions are done without."""
+        await self._flush_all(ended=False)
         self._defer = False
 
-    async def finish(self) -> Imported:
-        """Brings in all that waits, and what needs all sessions: parents told late, references, slots, archiving."""
-        await self._settle_all(ended=True)
-        for work in (self._places.tie, self._places.complete):
-            for given in self._places.unfinished:
-                if given.key not in self.done.refused:
-                    await self._named(given.key, work(given))
-        for known in self._places.known:
-            if known.given.key not in self.done.refused:
-                await self._named(known.given.key, self._places.catch_up(known))
-        self._places.unfinished.clear()
-        self._places.known.clear()
-        self.done.ids = {key: self.done.ids[key] for key in self._told if key in self.done.ids}
-        self.done.warnings = self.done.losses.warnings()
-        return self.done
+    async def finish(self) -> ImportResult:
+        """Writes all pending events, then what needs all sessions: late parents, refs, slots and archiving."""
+        await self._flush_all(ended=True)
+        for work in (self._resolver.link, self._resolver.complete):
+            for foreign in self._resolver.incomplete:
+                if foreign.key not in self.result.refused:
+                    await self._attempt(foreign.key, work(foreign))
+        for existing in self._resolver.existing:
+            if existing.foreign.key not in self.result.refused:
+                await self._attempt(existing.foreign.key, self._resolver.catch_up(existing))
+        self._resolver.incomplete.clear()
+        self._resolver.existing.clear()
+        self.result.ids = {key: self.result.ids[key] for key in self._keys if key in self.result.ids}
+        self.result.warnings = self.result.warning_counts.warnings()
+        return self.result
 
     async def undo(self) -> list[str]:
-        """Deletes what was made, the newest first; which of it could not be deleted."""
-        return await self._places.undo()
+        """Deletes the sessions created, newest first. Returns the ids of those that could not be deleted."""
+        return await self._resolver.undo()
 
     # Which logs are open
 
-    async def _begin(self, given: ForeignSession) -> None:
-        if self._defer and (not_yet := await has_to_wait(self._target, given)) is not None:
-            raise not_yet
-        if len(self._open) >= OPEN_LOGS or sum(each.log.weight for each in self._open.values()) > WAITING_WEIGHT:
-            await self._settle_all(ended=False)
-        self._told.append(given.key)
-        told = replace(given, events=())  # which wait in its log alone
-        self._opened(fitting.session_fitted(told, self.done.losses) if self._again else told)
-        await self.take([Logged(given.key, event) for event in given.events])
+    async def _begin(self, foreign: ForeignSession) -> None:
+        if self._defer and (missing := await missing_sessions(self._target, foreign)) is not None:
+            raise missing
+        if len(self._open) >= OPEN_LOGS or sum(each.log.weight for each in self._open.values()) > PENDING_WEIGHT:
+            await self._flush_all(ended=False)
+        self._keys.append(foreign.key)
+        session = replace(foreign, events=())  # the events wait in the log
+        self._open_log(fitting.fit_session(session, self.result.warning_counts) if self._merge else session)
+        await self.apply([Logged(foreign.key, event) for event in foreign.events])
 
-    def _opened(self, given: ForeignSession) -> Session:
-        start = given.at_seq or 0 if given.source is not None else 0
-        session = Session(given, ImportedLog(self._target, self.done.losses, start=start, lenient=self._again))
-        self._open[given.key] = session
+    def _open_log(self, foreign: ForeignSession) -> ImportedSession:
+        start = foreign.at_seq or 0 if foreign.source is not None else 0
+        log = ImportedLog(self._target, self.result.warning_counts, start=start, lenient=self._merge)
+        session = self._open[foreign.key] = ImportedSession(foreign, log)
         return session
 
-    async def _taken_up(self, key: str) -> Session:
-        """A log that was put away, to go on where it was."""
+    async def _resume(self, key: str) -> ImportedSession:
+        """Opens a suspended log again, where it was."""
         if len(self._open) >= OPEN_LOGS:
-            await self._settle_all(ended=False)
-        put = self._put_away.pop(key)
-        session = self._opened(put.given or ForeignSession(key, None))
-        session.id = put.id
-        session.log.id, session.log.position, session.log.shifts = put.id, put.position, put.shifts
-        session.labels = put.labels
-        session.settled = True
-        there = await self._target.session(put.id) if put.given is not None else None
-        if there is not None:
-            session.compare_with(there)
+            await self._flush_all(ended=False)
+        suspended = self._suspended.pop(key)
+        session = self._open_log(suspended.foreign or ForeignSession(key, None))
+        session.id = suspended.id
+        session.log.id, session.log.position, session.log.shifts = suspended.id, suspended.position, suspended.shifts
+        session.labels = suspended.labels
+        session.resolved = True
+        stored = await self._target.session(suspended.id) if suspended.foreign is not None else None
+        if stored is not None:
+            session.compare_with(stored)
         return session
 
-    # Settling
+    # Writing pending events
 
-    async def _settle_in_order(self, session: Session) -> None:
-        """Brings in a log of which enough waits; sessions are made in the order in which they were told."""
-        if session.settled:
-            await self._named(session.given.key, self._settle(session))
+    async def _flush_in_order(self, session: ImportedSession) -> None:
+        """Writes a log that is due. If its session is not created yet, writes all logs, to keep sessions in order."""
+        if session.resolved:
+            await self._attempt(session.foreign.key, self._flush(session))
         else:
-            await self._settle_all(ended=False)
+            await self._flush_all(ended=False)
 
-    async def _settle_all(self, *, ended: bool) -> None:
-        """Brings in all logs, those side by side that do not need each other, and puts them away."""
+    async def _flush_all(self, *, ended: bool) -> None:
+        """Writes all open logs, concurrently where they don't depend on each other, and suspends them."""
         waiting = dict(self._open)
         while waiting:
-            ready = _ready(waiting, lambda each: each.given.key if each.id is None and not self._again else each.id)
-            await self._side_by_side(ready, self._look)
-            taken = [each for each in ready if each.given.key not in self.done.refused]
-            await self._side_by_side(taken, lambda each: self._settle(each, ended=ended))
+            ready = _ready(waiting, lambda each: each.foreign.key if each.id is None and not self._merge else each.id)
+            await self._concurrently(ready, self._resolve)
+            accepted = [each for each in ready if each.foreign.key not in self.result.refused]
+            await self._concurrently(accepted, lambda each: self._flush(each, ended=ended))
             for each in ready:
-                del waiting[each.given.key]
+                del waiting[each.foreign.key]
         for key, session in list(self._open.items()):
-            if session.settled and not session.copies:
+            if session.resolved and not session.copies:
                 log = session.log
-                given = None if session.there is None else session.given
-                self._put_away[key] = PutAway(log.id, log.position, log.shifts, session.labels, given)
+                foreign = None if session.stored is None else session.foreign
+                self._suspended[key] = SuspendedLog(log.id, log.position, log.shifts, session.labels, foreign)
                 del self._open[key]
 
-    async def _side_by_side(self, sessions: Sequence[Session], work: Callable[[Session], Awaitable[None]]) -> None:
-        """Does the work of each, begun in their order; when all have ended, raises the first error."""
-        named = (self._named(each.given.key, work(each)) for each in sessions)
-        for result in await asyncio.gather(*named, return_exceptions=True):
+    async def _concurrently(
+        self, sessions: Sequence[ImportedSession], work: Callable[[ImportedSession], Awaitable[None]]
+    ) -> None:
+        """Starts the work for each session in order. When all have ended, raises the first error."""
+        attempts = (self._attempt(each.foreign.key, work(each)) for each in sessions)
+        for result in await asyncio.gather(*attempts, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
 
-    async def _named(self, key: str, work: Awaitable[None]) -> None:
-        """Does the work. A refusal gets the session's key into its message; it ends the import, or only the session."""
+    async def _attempt(self, key: str, work: Awaitable[None]) -> None:
+        """Does the work for a session. When merging, a refusal is recorded; otherwise it is raised with the key."""
         try:
             await work
         except errors.SapwoodError as error:
-            if not self._again or isinstance(error, errors.Unavailable):
+            if not self._merge or isinstance(error, errors.Unavailable):
                 raise type(error)(f"session {key}: {error.message}", **error.details) from error
-            self.done.refused[key] = error.message
+            self.result.refused[key] = error.message
             self._open.pop(key, None)
-            self._put_away.pop(key, None)
+            self._suspended.pop(key, None)
 
-    async def _look(self, session: Session) -> None:
-        if not session.settled:
-            session.place = await self._places.look_for(session)
+    async def _resolve(self, session: ImportedSession) -> None:
+        if not session.resolved:
+            session.placement = await self._resolver.resolve(session)
 
-    async def _settle(self, session: Session, *, ended: bool = False) -> None:
-        """Compares or appends what waits. `ended`: the source has no more of it.
+    async def _flush(self, session: ImportedSession, *, ended: bool = False) -> None:
+        """Compares or appends the pending events. `ended`: the source has no more of them.
 
-        That a session is made comes first, so that siblings of which this is begun in order are made in order.
+        Creates the session first, so that siblings whose flushes start in order are created in order.
         """
-        if session.place is not None:
-            await self._places.make(session, session.place)
-            session.place = None
-        session.settled = True
+        if session.placement is not None:
+            await self._resolver.create(session, session.placement)
+            session.placement = None
+        session.resolved = True
         log = session.log
-        while log.waiting or (ended and session.copies):
-            if session.there is None:
+        while log.pending or (ended and session.copies):
+            if session.stored is None:
                 await self._write(session)
-            elif not await log.pass_over(session.there, session.limit, own=not session.copies):
-                await self._places.part(session, session.there)
-            elif session.copies and (log.waiting or ended):
-                await self._places.leave(session, session.there)
-            elif log.waiting:
-                session.there = None
+            elif not await log.skip_stored(session.stored, session.limit, own=not session.copies):
+                await self._resolver.diverge(session, session.stored)
+            elif session.copies and (log.pending or ended):
+                await self._resolver.fork_copied(session, session.stored)
+            elif log.pending:
+                session.stored = None
         if session.renamed and not session.copies and session.label is not None:
             await self._target.rename(log.id, session.label, session.labels)
             session.renamed = False
 
-    async def _write(self, session: Session) -> None:
-        """Appends what waits; where another one has appended meanwhile, it is compared with that first."""
+    async def _write(self, session: ImportedSession) -> None:
+        """Appends the pending events. If another writer has appended meanwhile, compares with that first."""
         log = session.log
         before = log.written
         try:
             await log.write()
         except (errors.Conflict, errors.Archived) as error:
-            there = await self._target.session(log.id)
-            if not self._again or there is None:
+            stored = await self._target.session(log.id)
+            if not self._merge or stored is None:
                 raise
-            if isinstance(error, errors.Conflict) or there.head > log.here:
-                session.compare_with(there)
-            elif session.given.archived:  # by its source too, and so again in the end
+            if isinstance(error, errors.Conflict) or stored.head > log.next_seq:
+                session.compare_with(stored)
+            elif session.foreign.archived:  # its source archived it too, so it is archived again at the end
                 await self._target.restore(log.id)
             else:
                 raise
         finally:
-            self.done.events += log.written - before
+            self.result.events += log.written - before
 
-    async def known(self, key: str) -> ImportedLog | PutAway:
-        """The log of a session told before, which must have an id by now."""
-        if key in self.done.refused:
-            raise errors.BadInput(f"session {key}, which it comes from, was refused")
+    # Logs, for the resolver
+
+    @override
+    async def log_of(self, key: str) -> ImportedLog | SuspendedLog:
+        if key in self.result.refused:
+            raise errors.BadInput(f"its source, session {key}, was refused")
         session = self._open.get(key)
         if session is None:
-            return self._put_away[key]
-        if session.copies and session.there is not None:
-            await self._places.leave(session, session.there)
+            return self._suspended[key]
+        if session.copies and session.stored is not None:
+            await self._resolver.fork_copied(session, session.stored)
         return session.log
 
-    def is_told(self, key: str) -> bool:
-        """Whether a session was told."""
-        return key in self._open or key in self._put_away
+    @override
+    def has(self, key: str) -> bool:
+        return key in self._open or key in self._suspended
 
 
-def _ready(waiting: dict[str, Session], name: Callable[[Session], str | None]) -> list[Session]:
-    """Those that need none of the others, that can't be one and the same, and whose elder siblings are ready too.
+def _ready(waiting: dict[str, ImportedSession], name: Callable[[ImportedSession], str | None]) -> list[ImportedSession]:
+    """The sessions that need none of the others, are surely distinct, and whose elder siblings are ready too.
 
-    Two of one `name` can be one and the same. Where all wait for each other, the order of siblings gives way.
+    Two sessions of the same `name` may be one. Where all wait for each other, the order of siblings gives way.
     """
-    ready: dict[str | None, Session] = {}
-    independent: dict[str | None, Session] = {}
-    held: set[str | None] = set()
+    ready: dict[str | None, ImportedSession] = {}
+    independent: dict[str | None, ImportedSession] = {}
+    blocked_parents: set[str | None] = set()
     for each in waiting.values():
-        needed = {each.given.parent, each.given.source} & waiting.keys() - {each.given.key}
+        needed = {each.foreign.parent, each.foreign.source} & waiting.keys() - {each.foreign.key}
         if not needed:
             independent.setdefault(name(each), each)
-        if not needed and name(each) not in ready and (each.settled or each.siblings not in held):
+        if not needed and name(each) not in ready and (each.resolved or each.parent_ref not in blocked_parents):
             ready[name(each)] = each
-        elif not each.settled:
-            held.add(each.siblings)
+        elif not each.resolved:
+            blocked_parents.add(each.parent_ref)
     return list((ready or independent).values()) or [next(iter(waiting.values()))]

@@ -1,4 +1,4 @@
-"""Making fit what is larger than a log or a session takes. Of an event the longest texts are cut."""
+"""Cutting events, and texts of sessions, that are larger than the store takes."""
 
 import itertools
 import json
@@ -11,22 +11,23 @@ from storage.session import MAX_SLOT_BYTES
 from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
 
 SUSPICIOUS_CHARACTERS = 1024 * 1024
-"""An event of fewer characters fits, however they are encoded."""
+"""An event with fewer characters fits, however they are encoded."""
 _SHORTEST = 200
-_PART = 20
-"""Characters that a part of a list or an object is taken to have at least."""
+_ITEM = 20
+"""The assumed minimum size of an item in a list or an object, in characters."""
 _LIMITED = ("metadata", "system_prompt", "memory", "insight")
 
 
 def size(event: Event) -> int:
-    """Bytes of the event as stored, found with less memory than storing it takes."""
+    """The size of the event as stored, in bytes. Takes less memory than storing the event does."""
     return len(json.dumps(events.dump(event), ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def fitted(event: Event, limit: int) -> Event:
-    """The event, cut if it takes more than `limit` bytes as stored; the same cut for the same event.
+def fit_event(event: Event, limit: int) -> Event:
+    """The event, with its longest texts cut if it takes more than `limit` bytes as stored.
 
-    Each text that was cut says at its end how many characters it had. A tool result that was cut is `truncated`.
+    Deterministic, so that the same event is cut alike again. A cut text ends with the number of characters that it had;
+    a cut tool result is marked `truncated`.
     """
     stored = size(event)
     if stored <= limit:
@@ -38,20 +39,20 @@ def fitted(event: Event, limit: int) -> Event:
     longest = limit
     while longest > _SHORTEST:
         longest //= 2
-        cut = event.model_copy(update=changed | _cut(event, values, longest))
+        cut = event.model_copy(update=changed | _cut_fields(event, values, longest))
         if size(cut) <= limit:
             return cut
-    # So many small parts that none is long.
+    # There are so many small items that none of them is long.
     longest = limit // 16
-    flat = {name: text.to_json(_short(getattr(event, name), longest), name) for name in values}
-    return event.model_copy(update=changed | _cut(event, {}, longest) | flat)
+    flat = {name: text.to_json(_cut_text(getattr(event, name), longest), name) for name in values}
+    return event.model_copy(update=changed | _cut_fields(event, {}, longest) | flat)
 
 
-def session_fitted(session: ForeignSession, losses: ImportWarnings) -> ForeignSession:
-    """The session without those of its texts that are larger than a session may have, which are counted."""
+def fit_session(session: ForeignSession, warnings: ImportWarnings) -> ForeignSession:
+    """The session without texts that are too large to store. Adds a warning for each."""
     over = [name for name in _LIMITED if _bytes(getattr(session, name)) > MAX_SLOT_BYTES]
     for name in over:
-        losses.add("session", f"lost its {name.replace('_', ' ')}, which is over {MAX_SLOT_BYTES} bytes")
+        warnings.add("session", f"lost its {name.replace('_', ' ')}, which is over {MAX_SLOT_BYTES} bytes")
     nothing: dict[str, Any] = dict.fromkeys(over)
     return replace(session, **nothing) if over else session
 
@@ -61,36 +62,36 @@ def _bytes(value: str | None) -> int:
 
 
 def _long_json(event: Event, most: int) -> list[str]:
-    """The fields with JSON of more than so many characters."""
+    """The names of JSON fields with more than `most` characters."""
     fields = type(event).model_fields
     names = [name for name, field in fields.items() if field.alias in event.json_fields]
     return [name for name in names if len(getattr(event, name) or "") > most]
 
 
-def _cut(event: Event, values: dict[str, Any], longest: int) -> dict[str, Any]:
-    """The fields that have texts over a length, with these cut; of those with JSON, the `values` are given."""
+def _cut_fields(event: Event, values: dict[str, Any], longest: int) -> dict[str, Any]:
+    """The text fields that are too long, cut. `values` holds the decoded values of JSON fields."""
     long = {name: value for name, value in event.__dict__.items() if type(value) is str and len(value) > longest}
     return {
-        name: text.to_json(_shortened(values[name], longest), name) if name in values else _short(value, longest)
+        name: text.to_json(_cut_value(values[name], longest), name) if name in values else _cut_text(value, longest)
         for name, value in long.items()
     }
 
 
-def _shortened(value: Any, longest: int) -> Any:
-    most = longest // _PART
+def _cut_value(value: Any, longest: int) -> Any:
+    most = longest // _ITEM
     match value:
         case str():
-            return _short(value, longest)
+            return _cut_text(value, longest)
         case dict():
-            kept = {name: _shortened(item, longest) for name, item in itertools.islice(value.items(), most)}
-            return kept if len(value) <= most else kept | {"…": f"cut, it had {len(value)} fields"}
+            fields = {name: _cut_value(item, longest) for name, item in itertools.islice(value.items(), most)}
+            return fields if len(value) <= most else fields | {"…": f"cut, it had {len(value)} fields"}
         case list():
-            items = [_shortened(item, longest) for item in value[:most]]
+            items = [_cut_value(item, longest) for item in value[:most]]
             return items if len(value) <= most else [*items, f"… (cut, it had {len(value)} items)"]
     return value
 
 
-def _short(value: str, longest: int) -> str:
+def _cut_text(value: str, longest: int) -> str:
     return value if len(value) <= longest else f"{value[:longest]}… (cut, it had {len(value)} characters)"
 
 

@@ -1,4 +1,4 @@
-"""Logs that grow while they are read."""
+"""Importing files that grow while they are read."""
 
 import asyncio
 import os
@@ -11,29 +11,30 @@ from typing import BinaryIO
 from storage import errors
 from storage.transfer.formats import records, registry
 from storage.transfer.formats.records import MAX_RECORD_BYTES, Broken, Line, Record
-from storage.transfer.importing.engine import Import, NotYet
-from storage.transfer.importing.held import Kept
-from storage.transfer.importing.resolver import Imported
+from storage.transfer.importing.engine import Import, MissingSessions
+from storage.transfer.importing.held import HeldFiles
+from storage.transfer.importing.result import ImportResult
 from storage.transfer.importing.stream import import_stream
 from storage.transfer.importing.target import Target
 from storage.transfer.parsing.document import never
 
-_REMEMBERED = 4096
-"""Bytes of the last line, by which a file that was written anew is told."""
+_TAIL_BYTES = 4096
+"""How much of the last line is remembered, to recognize a file that was rewritten."""
 
 _TURN_BYTES = 64 * 1024
-"""Bytes of lines after which it is looked whether to go on, and others get their turn."""
+"""How much is read before other tasks get a turn and `stopped` is checked again."""
 
 
 class Follower:
-    """A file that an agent is writing. Lines are read on from where they ended; a document that is no lines, or that
-    was written anew, is read again when it changes.
+    """Imports a file that an agent is writing.
 
-    `format` is None until it is given or told. `results` are what came of it: of lines one for each time that they
-    were read from their start, of other documents one for all times. `problem` is why it can't be read now. Once
-    `stopped` is true, reading ends between two records; `is_behind` tells whether there may be more.
+    JSON lines are read on from where they ended. Any other document, and a file that was rewritten, is read again from
+    its start when it changes. A file of lines that was renamed is first read to its end, if it is still one of the
+    `held` files.
 
-    A file of lines that was renamed is read to its end first, if it still is among those `kept` open.
+    `format` is None until it is given or detected. `results` has one entry for each time that lines were read from
+    their start, and one in all for other documents. `problem` says why the file can't be read now. Once `stopped` is
+    true, reading ends between two records; `is_behind` says whether there may be more to read.
     """
 
     def __init__(
@@ -43,43 +44,43 @@ class Follower:
         path: Path,
         format: str | None = None,
         *,
-        kept: Kept | None = None,
+        held: HeldFiles | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         self.format = format
-        self.results: list[Imported] = []
+        self.results: list[ImportResult] = []
         self.problem: str | None = None
         self.is_behind = True
-        self._kept = kept or Kept()
+        self._held = held or HeldFiles()
         self._stopped = stopped
         self._target = target
         self._name = name
         self._path = path
         self._given = format
         self._seen: tuple[int, int, int] | None = None
-        self._is_whole = False
+        self._was_read_whole = False
         self._start_over()
 
     def _start_over(self) -> None:
-        self._kept.drop(self)
+        self._held.release(self)
         self._inode: int | None = None
-        self._last = b""
+        self._tail = b""
         self._position = 0
         self._number = 0
-        self._passes_over = False
+        self._skips_line = False
         self._feed: registry.Feed | None = None
-        self._run: Import | None = None
+        self._import: Import | None = None
 
     async def advance(self, *, defer: bool) -> bool:
-        """Brings in what is new; whether there was anything. What goes wrong becomes its `problem`.
+        """Imports what is new. Returns whether there was anything. An error becomes the `problem`.
 
-        Raises NotYet if `defer` and a session of another file is needed first.
+        Raises MissingSessions if `defer` and a session of another file must be imported first.
         """
         try:
             progressed = await self._advance(defer=defer)
-        except NotYet:
-            if self._run is not None:
-                await self._run.undo()
+        except MissingSessions:
+            if self._import is not None:
+                await self._import.undo()
             self._start_over()
             self._seen = None
             raise
@@ -87,7 +88,7 @@ class Follower:
             self.problem = f"can't be read: {error.strerror}"
         except errors.SapwoodError as error:
             self.problem = error.message
-            # What of it has come in is seen by reading it again.
+            # Reading the file again shows how much of it was imported.
             self._start_over()
             if isinstance(error, errors.Unavailable):
                 self._seen = None
@@ -103,80 +104,81 @@ class Follower:
             await self._read_renamed()
             raise
         if not stat.S_ISREG(status.st_mode):
-            raise errors.BadInput(f"{self._name}: only a file can be followed")
+            raise errors.BadInput(f"{self._name}: only regular files can be followed")
         seen = (status.st_ino, status.st_size, status.st_mtime_ns)
         if seen == self._seen:
             return False
         with self._path.open("rb") as stream:
-            if self._run is not None and not self._goes_on(stream):
-                await self._take_rest()
-                await self._finish_run()
+            if self._import is not None and not self._is_continued(stream):
+                await self._read_rest()
+                await self._finish_import()
             self._seen = seen
-            if self._run is None and not self._has_lines(stream, defer=defer):
+            if self._import is None and not self._begin_lines(stream, defer=defer):
                 await self._read_whole(stream, defer=defer)
                 self.is_behind = self._stopped()
             else:
                 self.is_behind = not await self._read_lines(stream, self._stopped)
-                self._kept.keep(self, stream)
+                self._held.hold(self, stream)
         if self.is_behind:
             self._seen = None
         return True
 
-    def _goes_on(self, stream: BinaryIO) -> bool:
-        """Whether the file still is the one of which lines were read, and not another or the same written anew."""
+    def _is_continued(self, stream: BinaryIO) -> bool:
+        """Whether this is still the file whose lines were read, neither replaced nor rewritten."""
         if os.fstat(stream.fileno()).st_ino != self._inode:
             return False
-        stream.seek(self._position - len(self._last))
-        return stream.read(len(self._last)) == self._last
+        stream.seek(self._position - len(self._tail))
+        return stream.read(len(self._tail)) == self._tail
 
     async def _read_renamed(self) -> None:
-        """Takes what a file without its name says more; one without any is not kept."""
-        stream = self._kept.open(self)
+        """Reads on in a file that was renamed. Releases it if it has no name left, that is, was deleted."""
+        stream = self._held.open(self)
         if stream is not None:
             with stream:
-                if self._goes_on(stream):
+                if self._is_continued(stream):
                     await self._read_lines(stream, never)
                 if not os.fstat(stream.fileno()).st_nlink:
-                    self._kept.drop(self)
+                    self._held.release(self)
 
     async def finish(self) -> None:
-        """Takes what came since the last look, a last line without its end too, unless reading was stopped; then ends
-        what is open. What goes wrong becomes its `problem`."""
+        """Imports what was written since, with a last line that lacks its end, unless reading was stopped; then ends
+        the import. An error becomes the `problem`."""
         try:
             if not self.is_behind:
-                await self._take_last()
-            await self._finish_run()
+                await self._read_last()
+            await self._finish_import()
         except errors.SapwoodError as error:
             self.problem = error.message
 
-    async def _take_last(self) -> None:
+    async def _read_last(self) -> None:
         try:
-            await self._take_rest()
+            await self._read_rest()
             self._path.stat()
         except OSError as error:
             self.problem = f"can't be read: {error.strerror}"
 
-    async def _take_rest(self) -> None:
-        """Takes what lines came since the last look, and a last one without its end."""
-        if self._run is None or self._feed is None:
+    async def _read_rest(self) -> None:
+        """Imports the lines written since, and a last one that lacks its end."""
+        if self._import is None or self._feed is None:
             return
-        with self._kept.open(self) or self._path.open("rb") as stream:
-            if not self._goes_on(stream):
+        with self._held.open(self) or self._path.open("rb") as stream:
+            if not self._is_continued(stream):
                 return
             await self._read_lines(stream, never)
             stream.seek(self._position)
             rest = stream.read(MAX_RECORD_BYTES + 1)
-        if rest.strip() and not self._passes_over:
-            await self._run.take(self._feed.add(records.line(self._name, Line(self._number + 1, rest, whole=False))))
+        if rest.strip() and not self._skips_line:
+            line = Line(self._number + 1, rest, whole=False)
+            await self._import.apply(self._feed.add(records.line(self._name, line)))
 
-    async def _finish_run(self) -> None:
-        if self._run is not None and self._feed is not None:
-            await self._run.take(self._feed.end())
-            self.results.append(await self._run.finish())
+    async def _finish_import(self) -> None:
+        if self._import is not None and self._feed is not None:
+            await self._import.apply(self._feed.end())
+            self.results.append(await self._import.finish())
         self._start_over()
 
-    def _has_lines(self, stream: BinaryIO, *, defer: bool) -> bool:
-        """Whether the file is JSON lines; then it is told by the first of them."""
+    def _begin_lines(self, stream: BinaryIO, *, defer: bool) -> bool:
+        """Whether the file is JSON lines. If so, detects the format by the first ones and starts an import."""
         head: list[Record | Broken] = []
         stream.seek(0)
         while len(head) < registry.HEAD and (line := self._line(stream)) is not None:
@@ -186,47 +188,47 @@ class Follower:
             return False
         self._feed = registry.feed(self._name, head, self._given, lenient=True)
         self.format = self._feed.format
-        self._run = Import(self._target, self.format, self._feed.losses, again=True, defer=defer)
+        self._import = Import(self._target, self.format, self._feed.losses, merge=True, defer=defer)
         self._inode = os.fstat(stream.fileno()).st_ino
-        self._is_whole = False
+        self._was_read_whole = False
         return True
 
     async def _read_whole(self, stream: BinaryIO, *, defer: bool) -> None:
         stream.seek(0)
         if os.fstat(stream.fileno()).st_size:
-            self.format, done = await import_stream(
+            self.format, result = await import_stream(
                 self._target, self._name, stream, self._given, defer=defer, stopped=self._stopped
             )
-            if self._is_whole:
-                done = _together(self.results.pop(), done)
-            self._is_whole = True
-            self.results.append(done)
+            if self._was_read_whole:
+                result = _combined(self.results.pop(), result)
+            self._was_read_whole = True
+            self.results.append(result)
 
     async def _read_lines(self, stream: BinaryIO, stopped: Callable[[], bool]) -> bool:
-        """Takes the lines that are complete; whether it was not stopped before the last one."""
-        if self._run is None or self._feed is None:
+        """Imports the complete lines. Returns False if it was stopped before the last one."""
+        if self._import is None or self._feed is None:
             return True
         stream.seek(self._position)
         turn = self._position
-        went_on = True
-        while went_on and (line := self._line(stream)) is not None:
-            await self._run.take(self._feed.add(records.line(self._name, line)))
+        continued = True
+        while continued and (line := self._line(stream)) is not None:
+            await self._import.apply(self._feed.add(records.line(self._name, line)))
             if self._position - turn >= _TURN_BYTES:
                 turn = self._position
                 await asyncio.sleep(0)
-                went_on = not stopped()
-        await self._run.settle()
-        return went_on
+                continued = not stopped()
+        await self._import.flush()
+        return continued
 
     def _line(self, stream: BinaryIO) -> Line | None:
-        """The next line that has its end, or is too long, and is not blank."""
+        """The next line that is not blank, and is complete or too long; None if there is none yet."""
         while content := stream.readline(MAX_RECORD_BYTES + 1):
             ended = content.endswith(b"\n")
-            if not ended and not self._passes_over and len(content) <= MAX_RECORD_BYTES:
+            if not ended and not self._skips_line and len(content) <= MAX_RECORD_BYTES:
                 return None
             self._position += len(content)
-            self._last = content[-_REMEMBERED:]
-            continues, self._passes_over = self._passes_over, not ended
+            self._tail = content[-_TAIL_BYTES:]
+            continues, self._skips_line = self._skips_line, not ended
             if continues:
                 continue
             self._number += 1
@@ -237,7 +239,7 @@ class Follower:
         return None
 
 
-def _together(before: Imported, after: Imported) -> Imported:
-    """What came of a document that was read twice; its losses are those that it has now."""
-    made = {name: getattr(before, name) + getattr(after, name) for name in ("sessions", "forks", "nodes", "events")}
-    return replace(after, **made, ids={**before.ids, **after.ids}, known=before.known)
+def _combined(first: ImportResult, second: ImportResult) -> ImportResult:
+    """The result of a document that was read twice, with the warnings of the second time."""
+    sums = {name: getattr(first, name) + getattr(second, name) for name in ("sessions", "forks", "nodes", "events")}
+    return replace(second, **sums, ids={**first.ids, **second.ids}, known=first.known)

@@ -1,4 +1,4 @@
-"""Ids for sessions that have none in their source, made of what they hold: the same for the same log again."""
+"""Ids for sessions that have none in their source, derived from content: the same log gets the same id again."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,29 +7,29 @@ import orjson
 
 from storage import events
 from storage.transfer.formats.foreign import ForeignSession, Logged
-from storage.transfer.importing.target import Point
+from storage.transfer.importing.target import ForkPoint
 
-TOLD_BY = 64
-"""A log is told by its first 64 events, or 32, 16, ... if it had fewer when it came."""
-_SIZES = (TOLD_BY, 32, 16, 8, 4, 2, 1)
+NAMING_EVENTS = 64
+"""An id is derived from the first 64 events of a log, or 32, 16, … if it had fewer when it was first imported."""
+_SIZES = (NAMING_EVENTS, 32, 16, 8, 4, 2, 1)
 
 
-def of_content(format: str, given: ForeignSession, source: Point | None, waiting: Sequence[Logged]) -> list[str]:
-    """The ids under which a log that begins with these events may stand, the one for its present length first."""
-    if not waiting:
-        return [of_facts(format, given, source)]
-    stored = [orjson.dumps(events.dump(logged.event)) for logged in waiting[:TOLD_BY]]
+def of_content(format: str, session: ForeignSession, source: ForkPoint | None, pending: Sequence[Logged]) -> list[str]:
+    """The ids that a log which begins with these events may have, the one for its present length first."""
+    if not pending:
+        return [of_facts(format, session, source)]
+    stored = [orjson.dumps(events.dump(logged.event)) for logged in pending[:NAMING_EVENTS]]
     sizes = [size for size in _SIZES if size <= len(stored)]
-    return [_id(format, _start(source) + b"\n".join(stored[:size])) for size in sizes]
+    return [_id(format, _prefix(source) + b"\n".join(stored[:size])) for size in sizes]
 
 
-def of_facts(format: str, given: ForeignSession, source: Point | None) -> str:
-    """The id under which a log stands that had no events when it came."""
-    facts = [given.metadata, given.parent, given.parent_id]
-    return _id(format, _start(source) + orjson.dumps(facts))
+def of_facts(format: str, session: ForeignSession, source: ForkPoint | None) -> str:
+    """The id of a log that had no events when it was first imported."""
+    facts = [session.metadata, session.parent, session.parent_id]
+    return _id(format, _prefix(source) + orjson.dumps(facts))
 
 
-def _start(source: Point | None) -> bytes:
+def _prefix(source: ForkPoint | None) -> bytes:
     return orjson.dumps([] if source is None else [source.id, source.seq])
 
 

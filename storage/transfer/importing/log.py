@@ -1,4 +1,4 @@
-"""One log of an import: passing over what of it is there already, and appending the rest."""
+"""One log of an import: skipping the events that are already stored, and appending the rest."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -13,205 +13,209 @@ from storage.transfer.importing import fitting
 from storage.transfer.importing.target import Target
 
 COMMIT_WEIGHT = 1024 * 1024
-"""About how many characters of events a commit takes."""
+"""About how many characters of events go into one commit."""
 MAX_EVENT_BYTES = MAX_COMMIT_BYTES - 4096
-"""What an event may take, so that a commit of it alone has room for its own fields."""
+"""The size limit of an event, which leaves room for the fields of its commit."""
 _REFUSED = CustomEvent(name="event/refused", data="{}")
-"""Stands where a log took an event in no form. Not `HOLE`: a record left out there may be whole by the next import."""
-_MADE_HERE = (SurfaceHide, RunFeedback, InsightDelivered)
-"""What people and servers add to a log here, and no source knows of."""
+"""Replaces an event that the log took in no form. Not `HOLE`: a record left out there may be whole next time."""
+_ADDED_HERE = (SurfaceHide, RunFeedback, InsightDelivered)
+"""Events that users and servers add to a stored log, and that its source doesn't have."""
 
 
 class Shift(NamedTuple):
-    """From this seq of the source on, events stand `by` seqs later here."""
+    """From `seq` of the source on, events are stored `by` seqs later."""
 
     seq: int
     by: int
 
 
 class ImportedLog:
-    """The log `id` as its source tells it: what waits of it, and the source's seq of what comes next.
+    """A log of the source and the stored log `id` that it goes to.
 
-    `lenient`: what a log does not take is cut or kept in another form, and counted; else it is refused.
+    `position` is the source's seq of the next event, `pending` the events read but not yet compared or written.
+    `lenient`: an event that the store refuses is cut or stored in another form, with a warning; otherwise the refusal
+    is raised.
     """
 
-    def __init__(self, target: Target, losses: ImportWarnings, *, start: int, lenient: bool) -> None:
+    def __init__(self, target: Target, warnings: ImportWarnings, *, start: int, lenient: bool) -> None:
         self.id = ""
         self.position = start
         self.shifts: tuple[Shift, ...] = ()
-        self.waiting: list[Logged] = []
+        self.pending: list[Logged] = []
         self._weights: list[int] = []
         self.weight = 0
         self.written = 0
         self._target = target
-        self._losses = losses
+        self._warnings = warnings
         self._lenient = lenient
 
     def add(self, logged: Logged) -> bool:
-        """Takes the next event; whether enough for a commit waits."""
+        """Adds the next event. Returns whether enough are pending for a commit."""
         weight = events.weight(logged.event)
         if self._lenient and weight > fitting.SUSPICIOUS_CHARACTERS:
-            cut = fitting.fitted(logged.event, MAX_EVENT_BYTES)
+            cut = fitting.fit_event(logged.event, MAX_EVENT_BYTES)
             if cut is not logged.event:
-                self._losses.add("event", f"over {MAX_EVENT_BYTES} bytes cut to fit")
+                self._warnings.add("event", f"over {MAX_EVENT_BYTES} bytes cut to fit")
                 logged, weight = logged._replace(event=cut), events.weight(cut)
-        self.waiting.append(logged)
+        self.pending.append(logged)
         self._weights.append(weight)
         self.weight += weight
-        return len(self.waiting) >= MAX_EVENTS or self.weight > COMMIT_WEIGHT
+        return len(self.pending) >= MAX_EVENTS or self.weight > COMMIT_WEIGHT
 
     @property
-    def here(self) -> int:
-        """The seq here of what comes next."""
-        return self.seq_here(self.position)
+    def next_seq(self) -> int:
+        """The seq that the next event has in the stored log."""
+        return self.stored_seq(self.position)
 
-    def seq_here(self, seq: int) -> int:
-        """Where an event of the source, or a cut before it, stands here."""
-        place = bisect_right(self.shifts, seq, key=lambda shift: shift.seq)
-        return seq + self.shifts[place - 1].by if place else seq
+    def stored_seq(self, seq: int) -> int:
+        """Translates a seq of the source, or a cut before it, into one of the stored log."""
+        index = bisect_right(self.shifts, seq, key=lambda shift: shift.seq)
+        return seq + self.shifts[index - 1].by if index else seq
 
     def shift(self, by: int) -> None:
-        """From here on, events stand so many seqs later than until now."""
-        kept = tuple(shift for shift in self.shifts if shift.seq < self.position)
-        self.shifts = (*kept, Shift(self.position, self.here - self.position + by))
+        """Stores events from the next one on `by` seqs later than until now."""
+        earlier = tuple(shift for shift in self.shifts if shift.seq < self.position)
+        self.shifts = (*earlier, Shift(self.position, self.next_seq - self.position + by))
 
-    async def agrees(self, there: SessionMeta, count: int) -> bool:
-        """Whether up to `count` of the events that wait, as far as the log there goes, are the same as there."""
-        count = min(count, len(self.waiting), there.head - self.here)
+    async def agrees_with(self, stored: SessionMeta, count: int) -> bool:
+        """Whether the first `count` pending events equal those of a stored log, as far as both go."""
+        count = min(count, len(self.pending), stored.head - self.next_seq)
         if count <= 0:
-            return not self.waiting
-        found = await self._target.events(there, self.here, count)
-        return all(self._is_same(logged, event) for logged, event in zip(self.waiting, found, strict=False))
+            return not self.pending
+        found = await self._target.events(stored, self.next_seq, count)
+        return all(self._is_same(logged, event) for logged, event in zip(self.pending, found, strict=False))
 
-    async def pass_over(self, there: SessionMeta, limit: int, *, own: bool) -> bool:
-        """Drops what waits as far as a log has the same below `limit`; False where that goes on otherwise.
+    async def skip_stored(self, stored: SessionMeta, limit: int, *, own: bool) -> bool:
+        """Skips pending events that a stored log has below `limit`. Returns False where that log differs.
 
-        In its `own` log, events that were added here are stepped over.
+        If the stored log is this log's `own`, ignores events that were added to it here.
         """
-        while self.waiting and self.here < limit:
-            found = await self._target.events(there, self.here, min(limit - self.here, len(self.waiting), MAX_EVENTS))
+        while self.pending and self.next_seq < limit:
+            found = await self._target.events(
+                stored, self.next_seq, min(limit - self.next_seq, len(self.pending), MAX_EVENTS)
+            )
             same = 0
             for event in found:
-                if same == len(self.waiting) or not self._is_same(self.waiting[same], event):
+                if same == len(self.pending) or not self._is_same(self.pending[same], event):
                     break
                 same += 1
-            self._drop(same)
-            if same < len(found) and self.waiting:
-                if not (own and isinstance(found[same], _MADE_HERE)):
+            self._skip(same)
+            if same < len(found) and self.pending:
+                if not (own and isinstance(found[same], _ADDED_HERE)):
                     return False
                 self.shift(1)
         return True
 
     async def write(self) -> None:
-        """Appends what waits. Raises Conflict where another one has appended; what waits then is not written yet."""
-        while self.waiting:
-            count = self._fitting_together()
-            drafts = [logged.event for logged in self.waiting[:count]]
-            if self.waiting[0].replaces is not None:
-                drafts[0] = await self._replacing(drafts[0], self.waiting[0].replaces)
+        """Appends the pending events. Raises Conflict if another writer has appended; the events then stay pending."""
+        while self.pending:
+            count = self._commit_size()
+            drafts = [logged.event for logged in self.pending[:count]]
+            if self.pending[0].replaces is not None:
+                drafts[0] = await self._resolve_replacement(drafts[0], self.pending[0].replaces)
             if self.shifts:
-                drafts = [self._moved(draft) for draft in drafts]
+                drafts = [self._shift_seqs(draft) for draft in drafts]
             before = self.position
             try:
                 await self._append(drafts)
             finally:
                 self._forget(self.position - before)
 
-    def _drop(self, count: int) -> None:
+    def _skip(self, count: int) -> None:
         self._forget(count)
         self.position += count
 
     def _forget(self, count: int) -> None:
         self.weight -= sum(self._weights[:count])
-        del self.waiting[:count], self._weights[:count]
+        del self.pending[:count], self._weights[:count]
 
-    def _fitting_together(self) -> int:
-        """How many of the events that wait go into one commit; a replacement is the first of its."""
+    def _commit_size(self) -> int:
+        """How many pending events go into the next commit. A replacement always starts one."""
         weight = 0
-        for count, logged in enumerate(self.waiting):
+        for count, logged in enumerate(self.pending):
             weight += self._weights[count]
             if count and (count == MAX_EVENTS or weight > COMMIT_WEIGHT or logged.replaces is not None):
                 return count
-        return len(self.waiting)
+        return len(self.pending)
 
-    async def _replacing(self, event: Event, seqs: tuple[int, int]) -> Event:
-        op = await self._target.replacement(self.id, *map(self.seq_here, seqs))
+    async def _resolve_replacement(self, event: Event, seqs: tuple[int, int]) -> Event:
+        op = await self._target.replacement(self.id, *map(self.stored_seq, seqs))
         if op is APPEND:
-            self._losses.add("replacement", "found nothing to replace, and is a message like others")
+            self._warnings.add("replacement", "found nothing to replace and was added as an ordinary message")
         return event.model_copy(update={"surface_op": op})
 
     async def _append(self, drafts: Sequence[Event]) -> None:
         try:
-            await self._target.append(self.id, drafts, self.here)
+            await self._target.append(self.id, drafts, self.next_seq)
         except (errors.BadInput, errors.TurnEnded, errors.PayloadTooLarge):
             if not self._lenient:
                 raise
-            await self._append_what_is_taken(drafts)
+            await self._append_accepted(drafts)
             return
         self.position += len(drafts)
         self.written += len(drafts)
 
-    async def _append_what_is_taken(self, drafts: Sequence[Event]) -> None:
-        """Finds what the log refuses, by halves, and keeps that in a form that it takes."""
+    async def _append_accepted(self, drafts: Sequence[Event]) -> None:
+        """Bisects the drafts for those that the log refuses, and appends those in a form that it accepts."""
         if len(drafts) > 1:
             half = len(drafts) // 2
             await self._append(drafts[:half])
             await self._append(drafts[half:])
             return
         if drafts[0] is _REFUSED:
-            raise errors.BadInput("the log takes no event")
-        tame = _tamed(drafts[0])
-        what = "taken by the log in no form left out" if tame is _REFUSED else "refused by the log kept in another form"
-        self._losses.add(f"{drafts[0].type} event", what)
-        await self._append([tame])
+            raise errors.BadInput("the log refuses every event")
+        fallback = _fallback(drafts[0])
+        outcome = "left out" if fallback is _REFUSED else "stored in another form"
+        self._warnings.add(f"{drafts[0].type} event", f"refused by the log and {outcome}")
+        await self._append([fallback])
 
-    def _moved(self, event: Event) -> Event:
-        """The event with the seqs that it names as they stand here."""
+    def _shift_seqs(self, event: Event) -> Event:
+        """The event with the seqs that it names translated into those of the stored log."""
         if isinstance(event, SurfaceHide):
-            seqs = {"from_seq": self.seq_here(event.from_seq), "to_seq": self.seq_here(event.to_seq)}
+            seqs = {"from_seq": self.stored_seq(event.from_seq), "to_seq": self.stored_seq(event.to_seq)}
             return event.model_copy(update=seqs)
         if not isinstance(event, Surfacing):
             return event
         changed: dict[str, Any] = {}
         op = event.surface_op
         if op.start is not None and op.end is not None:
-            bounds = {"start": self.seq_here(op.start), "end": self.seq_here(op.end)}
+            bounds = {"start": self.stored_seq(op.start), "end": self.stored_seq(op.end)}
             changed["surface_op"] = op.model_copy(update=bounds)
         if event.source_event_seqs:
-            changed["source_event_seqs"] = [self.seq_here(seq) for seq in event.source_event_seqs]
+            changed["source_event_seqs"] = [self.stored_seq(seq) for seq in event.source_event_seqs]
         return event.model_copy(update=changed) if changed else event
 
-    def _is_same(self, logged: Logged, there: Event) -> bool:
-        """Whether an event there is this one, as it came or in the form in which it was taken."""
-        stored = events.dump(there)
-        draft = self._moved(logged.event) if self.shifts else logged.event
+    def _is_same(self, logged: Logged, stored_event: Event) -> bool:
+        """Whether a stored event is this one, as it was read or in a fallback form."""
+        stored = events.dump(stored_event)
+        draft = self._shift_seqs(logged.event) if self.shifts else logged.event
         if _matches(draft, stored, resolved=logged.replaces is not None):
             return True
-        return self._lenient and any(_matches(form, stored, resolved=False) for form in _other_forms(draft))
+        return self._lenient and any(_matches(form, stored, resolved=False) for form in _fallbacks(draft))
 
 
 def _matches(draft: Event, stored: dict[str, Any], *, resolved: bool) -> bool:
-    """Turn, step and time, which a log fills in, need to be the same only where the draft names them."""
-    given = events.dump(draft)
-    there = dict(stored)
+    """Whether the two are equal. Turn, step and time, which a log fills in, count only where the draft names them."""
+    expected = events.dump(draft)
+    actual = dict(stored)
     if resolved:
-        given.pop("surfaceOp", None)
-        there.pop("surfaceOp", None)
+        expected.pop("surfaceOp", None)
+        actual.pop("surfaceOp", None)
     for name in ("turnId", "stepId", "timestamp"):
-        if name not in given:
-            there.pop(name, None)
-    return given == there
+        if name not in expected:
+            actual.pop(name, None)
+    return expected == actual
 
 
-def _other_forms(event: Event) -> Iterator[Event]:
-    """What a log may have taken in place of an event, each where it refused the one before."""
+def _fallbacks(event: Event) -> Iterator[Event]:
+    """The forms that a log may have stored in place of an event, each if it refused the one before."""
     while event is not _REFUSED:
-        event = _tamed(event)
+        event = _fallback(event)
         yield event
 
 
-def _tamed(event: Event) -> Event:
-    """An event that a log takes in place of one that it refused: a message like others, else one of no known type."""
+def _fallback(event: Event) -> Event:
+    """The next form to try for a refused event: an ordinary message, then a custom event, then `_REFUSED`."""
     if isinstance(event, Surfacing) and event.replaces:
         return event.model_copy(update={"surface_op": APPEND})
     if isinstance(event, CustomEvent):

@@ -1,189 +1,106 @@
-"""The sessions of an import: finding what there is of one, making it, and tying it to others."""
+"""Finding or creating the sessions of an import, and linking them to parents, sources and refs."""
 
 import itertools
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 from storage import errors
-from storage.lifecycle import DEFAULT_LABELS
-from storage.session import MAX_LABEL, SessionMeta
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
+from storage.session import SessionMeta
+from storage.transfer.formats.foreign import ForeignSession
 from storage.transfer.importing import ids as import_ids
-from storage.transfer.importing.log import ImportedLog, Shift
-from storage.transfer.importing.target import Point, Target
+from storage.transfer.importing.log import ImportedLog
+from storage.transfer.importing.result import ImportResult
+from storage.transfer.importing.session import ExistingSession, ImportedSession, Placement, SuspendedLog
+from storage.transfer.importing.target import ForkPoint, Target
 
 _BASE_CHARACTERS = 118
-"""Of an id, so that with a number behind it is still one of at most 128."""
-
-
-@dataclass(slots=True)
-class Imported:
-    """What an import has made.
-
-    `ids` are the sessions by the key that each has in the source, those that were there already included. Of those
-    made, `sessions` are sessions in the source's own count; `forks` share events of another, whether counted or not;
-    `nodes` are neither. `known` is how many were there already, `events` how many were appended. `refused` says by its
-    key why a session did not come in whole.
-    """
-
-    losses: ImportWarnings
-    ids: dict[str, str] = field(default_factory=dict)
-    sessions: int = 0
-    forks: int = 0
-    nodes: int = 0
-    known: int = 0
-    events: int = 0
-    refused: dict[str, str] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-
-
-class Place(NamedTuple):
-    """Where a session is to be made: under a parent or among the roots, and where it comes from."""
-
-    parent_id: str | None
-    source: Point | None
-
-
-class Session:
-    """A session of the source and its log. Until it is `settled`, it may have to be made, at `place`.
-
-    `there` is the log to compare with, up to `limit`: its own one, or the one that it `copies` the beginning of.
-    """
-
-    def __init__(self, given: ForeignSession, log: ImportedLog) -> None:
-        self.given = replace(given, events=())
-        self.log = log
-        self.id = given.id
-        self.label = given.label
-        self.labels: tuple[str, ...] = DEFAULT_LABELS if given.label is None else (given.label[:MAX_LABEL],)
-        self.renamed = False
-        self.settled = False
-        self.place: Place | None = None
-        self.there: SessionMeta | None = None
-        self.limit = 0
-        self.copies = False
-
-    def rename(self, label: str) -> None:
-        """Takes another label. `labels` are all that its source gave it: one that is none of them was given here."""
-        self.label, self.renamed = label, True
-        if label[:MAX_LABEL] not in self.labels:
-            self.labels = (*self.labels, label[:MAX_LABEL])
-
-    @property
-    def siblings(self) -> str | None:
-        """What those have in common that have one parent by their source's word."""
-        return self.given.parent if self.given.parent is not None else self.given.parent_id
-
-    @property
-    def forks(self) -> bool:
-        """Whether the source says what it shares with another of its sessions."""
-        return self.given.source is not None and self.given.at_seq is not None
-
-    def compare_with(self, there: SessionMeta, limit: int | None = None, *, copies: bool = False) -> None:
-        """From now on what comes is compared with this log, up to the limit or its head."""
-        self.there = there
-        self.limit = there.head if limit is None else min(limit, there.head)
-        self.copies = copies
-
-
-class PutAway(NamedTuple):
-    """A log that is not in use now: its id and how far it has come. `given` where there is more of it to compare."""
-
-    id: str
-    position: int
-    shifts: tuple[Shift, ...]
-    labels: tuple[str, ...]
-    given: ForeignSession | None
-
-
-class Known(NamedTuple):
-    """A session that was there already, and its head when it was found."""
-
-    given: ForeignSession
-    head: int
+"""How much of an id is kept, so that it stays within 128 characters with a number appended."""
 
 
 class Logs(Protocol):
-    """The logs of the sessions that were told so far."""
+    """The logs of the sessions read so far."""
 
-    async def known(self, key: str) -> ImportedLog | PutAway:
-        """The log of a session told before, which must have an id by now. Raises BadInput if it was refused."""
+    async def log_of(self, key: str) -> ImportedLog | SuspendedLog:
+        """The log of a session read before, which must have an id by now. Raises BadInput if it was refused."""
 
-    def is_told(self, key: str) -> bool:
-        """Whether a session was told."""
+    def has(self, key: str) -> bool:
+        """Whether this session was read."""
 
 
-class Places:
-    """Finds or makes the sessions of one source, the places of other ones known by `logs`.
+class Resolver:
+    """Finds or creates the sessions of one source; `logs` gives the logs of the others.
 
-    `again`: a session may be there already; else all must be new. `unfinished` are those made that need all others,
-    `known` those found that may lack something of what their source tells beside the events.
+    `merge`: a session may already exist; otherwise all must be new. `incomplete` are the sessions created that need
+    all others to be there before they can be completed, `existing` the sessions found that may lack some of what their
+    source says beside the events.
     """
 
-    def __init__(self, target: Target, format: str, logs: Logs, done: Imported, *, again: bool) -> None:
-        self.unfinished: list[ForeignSession] = []
-        self.known: list[Known] = []
+    def __init__(self, target: Target, format: str, logs: Logs, result: ImportResult, *, merge: bool) -> None:
+        self.incomplete: list[ForeignSession] = []
+        self.existing: list[ExistingSession] = []
         self._target = target
         self._format = format
         self._logs = logs
-        self._done = done
-        self._losses = done.losses
-        self._again = again
-        self._made: dict[str, str] = {}
+        self._result = result
+        self._warnings = result.warning_counts
+        self._merge = merge
+        self._created: dict[str, str] = {}
         self._claimed: set[str] = set()
 
-    async def look_for(self, session: Session) -> Place | None:
-        """Finds what there is of a session; where it is to be made, if there is nothing of it."""
-        given = session.given
+    async def resolve(self, session: ImportedSession) -> Placement | None:
+        """Finds a stored session to compare with. Where there is none, returns where to create it."""
+        foreign = session.foreign
         source = await self._source(session)
-        if self._again and (found := await self._found(session, source)) is not None:
-            self._find(session, found)
+        if self._merge and (found := await self._find(session, source)) is not None:
+            self._use(session, found)
             return None
-        if given.repeats is not None:
-            other = await self._target.session(given.repeats)
+        if foreign.repeats is not None:
+            other = await self._target.session(foreign.repeats)
             if other is not None:
-                session.compare_with(other, given.repeats_at_most, copies=True)
+                session.compare_with(other, foreign.repeats_at_most, copies=True)
                 return None
-            self._losses.add("session", "lost the one whose events it begins with, which is not here")
-        return Place(await self._parent(given), source)
+            self._warnings.add("session", "lost the session that it repeats, which is not in this space")
+        return Placement(await self._parent(foreign), source)
 
-    async def make(self, session: Session, place: Place) -> None:
-        """Makes a session, unless another import has made it meanwhile: then that one is gone on with."""
+    async def create(self, session: ImportedSession, placement: Placement) -> None:
+        """Creates a session. If another import has created it meanwhile, continues that one."""
         try:
-            await self._make(session, place)
+            await self._create(session, placement)
         except errors.DuplicateId:
-            found = await self._found(session, place.source) if self._again else None
+            found = await self._find(session, placement.source) if self._merge else None
             if found is None:
                 raise
-            self._find(session, found)
+            self._use(session, found)
 
-    async def _source(self, session: Session) -> Point | None:
-        """Where it comes from by its source's word, with the cut as it stands here."""
-        given = session.given
-        if given.source is None:
+    async def _source(self, session: ImportedSession) -> ForkPoint | None:
+        """The fork point that the source names, as a seq of the stored log."""
+        foreign = session.foreign
+        if foreign.source is None:
             return None
-        log = await self._logs.known(given.source)
-        if given.at_seq is None:
-            return Point(log.id, None)
-        session.log.shifts = tuple(shift for shift in log.shifts if shift.seq < given.at_seq)
-        if given.label is None and (above := await self._target.session(log.id)) is not None:
-            session.labels = (*session.labels, above.label)  # which a fork inherits
-        return Point(log.id, session.log.here)
+        log = await self._logs.log_of(foreign.source)
+        if foreign.at_seq is None:
+            return ForkPoint(log.id, None)
+        session.log.shifts = tuple(shift for shift in log.shifts if shift.seq < foreign.at_seq)
+        if foreign.label is None and (stored := await self._target.session(log.id)) is not None:
+            session.labels = (*session.labels, stored.label)  # which a fork inherits
+        return ForkPoint(log.id, session.log.next_seq)
 
-    async def _found(self, session: Session, source: Point | None) -> SessionMeta | None:
-        """The session of an import before, if there is one; names the session where it has no id."""
+    # Finding
+
+    async def _find(self, session: ImportedSession, source: ForkPoint | None) -> SessionMeta | None:
+        """The session as an earlier import left it, if any. Gives the session an id where it has none."""
         if session.id is None:
-            return await self._found_by_content(session, source)
+            return await self._find_by_content(session, source)
         found = await self._target.session(session.id)
-        if found is None or not session.forks or await self._target.point(found.id) == source:
+        if found is None or not session.is_declared_fork or await self._target.fork_point(found.id) == source:
             return found
-        session.id, found = await self._variant(session, source)
+        session.id, found = await self._find_variant(session, source)
         return found
 
-    async def _found_by_content(self, session: Session, source: Point | None) -> SessionMeta | None:
-        bases = import_ids.of_content(self._format, session.given, source, session.log.waiting)
-        for base in (*bases, import_ids.of_facts(self._format, session.given, source)):
+    async def _find_by_content(self, session: ImportedSession, source: ForkPoint | None) -> SessionMeta | None:
+        bases = import_ids.of_content(self._format, session.foreign, source, session.log.pending)
+        for base in (*bases, import_ids.of_facts(self._format, session.foreign, source)):
             found = None if base in self._claimed else await self._target.session(base)
             if found is not None and (base in bases or await self._began_empty(session, found)):
                 self._claimed.add(base)
@@ -193,155 +110,165 @@ class Places:
         self._claimed.add(session.id)
         return await self._target.session(session.id)
 
-    async def _began_empty(self, session: Session, found: SessionMeta) -> bool:
-        """Whether a log that had no events when it came may be this one."""
-        return found.head == session.log.here or await session.log.agrees(found, import_ids.TOLD_BY)
+    async def _began_empty(self, session: ImportedSession, found: SessionMeta) -> bool:
+        """Whether a stored log that had no events when it was first imported may be this one."""
+        return found.head == session.log.next_seq or await session.log.agrees_with(found, import_ids.NAMING_EVENTS)
 
-    async def _variant(self, session: Session, source: Point | None) -> tuple[str, SessionMeta | None]:
-        """Another session of its id, that parts there and goes on as it does; or a free id for one."""
-        for id in itertools.islice(_variants(session.given.id or session.id or ""), 1, None):
+    async def _find_variant(self, session: ImportedSession, source: ForkPoint | None) -> tuple[str, SessionMeta | None]:
+        """A numbered variant of the id that forks at the same point and continues alike, else the first free id."""
+        for id in itertools.islice(_variants(session.foreign.id or session.id or ""), 1, None):
             found = await self._target.session(id)
             if found is None:
                 return id, None
-            if id in self._claimed or await self._target.point(id) != source:
+            if id in self._claimed or await self._target.fork_point(id) != source:
                 continue
-            if await session.log.agrees(found, 1):
+            if await session.log.agrees_with(found, 1):
                 return id, found
-        raise AssertionError("ids have no end")
+        raise AssertionError("there is always another variant of an id")
 
-    def _find(self, session: Session, found: SessionMeta) -> None:
+    def _use(self, session: ImportedSession, found: SessionMeta) -> None:
+        """Continues a session that already exists."""
         session.log.id = found.id
         session.compare_with(found)
-        self._done.ids[session.given.key] = found.id
-        self._done.known += 1
-        given = session.given
-        if self._is_late(given) or given.parent_id is not None or _has_more(given) or given.system_prompt is not None:
-            self.known.append(Known(given, found.head))
+        self._result.ids[session.foreign.key] = found.id
+        self._result.known += 1
+        foreign = session.foreign
+        names_parent = self._is_before_parent(foreign) or foreign.parent_id is not None
+        if names_parent or _needs_completion(foreign) or foreign.system_prompt is not None:
+            self.existing.append(ExistingSession(foreign, found.head))
 
-    def _is_late(self, given: ForeignSession) -> bool:
-        """Whether its parent is told after it, if at all."""
-        return given.parent is not None and not self._logs.is_told(given.parent)
+    # Creating
 
-    async def _make(self, session: Session, place: Place) -> None:
-        """Makes the session, without events of its own."""
-        given = replace(session.given, label=session.label)
-        shares = place.source is not None and place.source.seq is not None
-        id = await self._make_under(place, given, session.id)
+    async def _create(self, session: ImportedSession, placement: Placement) -> None:
+        """Creates the session without events of its own."""
+        foreign = replace(session.foreign, label=session.label)
+        shares = placement.source is not None and placement.source.seq is not None
+        id = await self._create_at(placement, foreign, session.id)
         session.log.id = session.id = id
-        session.there, session.copies, session.renamed = None, False, False
-        self._made[given.key] = self._done.ids[given.key] = id
-        await self._target.furnish(given, id, forked=shares)
-        self._done.forks += shares
-        self._done.sessions += given.counted
-        self._done.nodes += not given.counted and not shares
-        late = self._is_late(given)
-        if late or _has_more(given):
-            self.unfinished.append(given if late else replace(given, parent=None))
+        session.stored, session.copies, session.renamed = None, False, False
+        self._created[foreign.key] = self._result.ids[foreign.key] = id
+        await self._target.initialize(foreign, id, forked=shares)
+        self._result.forks += shares
+        self._result.sessions += foreign.counted
+        self._result.nodes += not foreign.counted and not shares
+        is_before_parent = self._is_before_parent(foreign)
+        if is_before_parent or _needs_completion(foreign):
+            self.incomplete.append(foreign if is_before_parent else replace(foreign, parent=None))
 
-    async def _make_under(self, place: Place, given: ForeignSession, id: str | None) -> str:
-        """Makes it under its parent, or beside that where nothing can stand deeper."""
-        parent, source = place
+    async def _create_at(self, placement: Placement, foreign: ForeignSession, id: str | None) -> str:
+        """Creates the session under its parent, or beside it where the forest can't be deeper."""
+        parent, source = placement
         try:
-            return await self._target.make(given, id, parent, source, self._losses)
+            return await self._target.create(foreign, id, parent, source, self._warnings)
         except errors.BadInput as error:
-            if not self._again or parent is None or "depth" not in error.details:
+            if not self._merge or parent is None or "depth" not in error.details:
                 raise
-        self._losses.add("session", "put beside the parent, as nothing can stand deeper")
-        return await self._target.make(given, id, (await self._target.node(parent)).parent_id, source, self._losses)
+        self._warnings.add("session", "placed beside the parent, at the greatest depth of the forest")
+        grandparent = (await self._target.node(parent)).parent_id
+        return await self._target.create(foreign, id, grandparent, source, self._warnings)
 
-    async def leave(self, session: Session, there: SessionMeta) -> None:
-        """Ends the comparison with the log that this one repeats: what it shares is what was the same."""
-        here = session.log.here
-        await self.make(session, Place(await self._parent(session.given), Point(there.id, here) if here else None))
+    async def fork_copied(self, session: ImportedSession, stored: SessionMeta) -> None:
+        """Ends the comparison with the log that this session copies: it becomes a fork after the last equal event."""
+        seq = session.log.next_seq
+        point = ForkPoint(stored.id, seq) if seq else None
+        await self.create(session, Placement(await self._parent(session.foreign), point))
 
-    async def part(self, session: Session, there: SessionMeta) -> None:
-        """Goes on beside a log that differs from here on."""
+    async def diverge(self, session: ImportedSession, stored: SessionMeta) -> None:
+        """Continues in a fork of the stored log, which differs from here on."""
         if session.copies:
-            await self.leave(session, there)
+            await self.fork_copied(session, stored)
             return
-        here = session.log.here
-        point = Point(there.id, here) if here else None
-        session.id, found = await self._variant(session, point)
+        seq = session.log.next_seq
+        point = ForkPoint(stored.id, seq) if seq else None
+        session.id, found = await self._find_variant(session, point)
         if found is not None:
-            session.log.id = self._done.ids[session.given.key] = found.id
+            session.log.id = self._result.ids[session.foreign.key] = found.id
             session.compare_with(found)
             return
-        self._losses.add("session", "differed from the one here and became a fork of it")
-        self._done.known -= session.given.key not in self._made
-        await self.make(session, Place(await self._parent(session.given), point))
+        self._warnings.add("session", "differed from the stored one and became a fork of it")
+        self._result.known -= session.foreign.key not in self._created
+        await self.create(session, Placement(await self._parent(session.foreign), point))
 
-    async def _parent(self, given: ForeignSession) -> str | None:
+    async def undo(self) -> list[str]:
+        """Deletes the sessions created, newest first. Returns the ids of those that could not be deleted."""
+        return [id for id in reversed(self._created.values()) if not await self._target.delete(id)]
+
+    # Linking
+
+    def _is_before_parent(self, foreign: ForeignSession) -> bool:
+        """Whether the source names a parent that was not read yet, if it is there at all."""
+        return foreign.parent is not None and not self._logs.has(foreign.parent)
+
+    async def _parent(self, foreign: ForeignSession) -> str | None:
         """The id of the parent, as far as it is known yet; None for a root."""
-        if given.parent is not None:
-            if given.parent in self._done.refused:
-                raise errors.BadInput(f"session {given.parent}, its parent, was refused")
-            if self._logs.is_told(given.parent):
-                return (await self._logs.known(given.parent)).id
-        elif given.parent_id is not None:
-            if await self._target.has(given.parent_id):
-                return given.parent_id
-            self._losses.add("session", "lost its parent, which is not here")
+        if foreign.parent is not None:
+            if foreign.parent in self._result.refused:
+                raise errors.BadInput(f"its parent, session {foreign.parent}, was refused")
+            if self._logs.has(foreign.parent):
+                return (await self._logs.log_of(foreign.parent)).id
+        elif foreign.parent_id is not None:
+            if await self._target.has(foreign.parent_id):
+                return foreign.parent_id
+            self._warnings.add("session", "lost its parent, which is not in this space")
         return self._target.parent_id
 
-    async def tie(self, given: ForeignSession) -> None:
-        """Ties a session that was made to others of its source, now that all are known."""
-        id = self._done.ids[given.key]
-        if given.parent is not None and given.parent in self._done.ids:
-            await self._tied("parent", self._target.move(id, self._done.ids[given.parent]))
-        elif given.parent is not None:
-            self._losses.add("session", "lost its parent, which is not in the file")
-        for key in given.refs:
-            if key in self._done.ids:
-                await self._tied("reference", self._target.refer(id, self._done.ids[key]))
+    async def link(self, foreign: ForeignSession) -> None:
+        """Links a session that was created to its parent and refs, now that all sessions are known."""
+        id = self._result.ids[foreign.key]
+        if foreign.parent is not None and foreign.parent in self._result.ids:
+            await self._try("parent", self._target.move(id, self._result.ids[foreign.parent]))
+        elif foreign.parent is not None:
+            self._warnings.add("session", "lost its parent, which is not in the file")
+        for key in foreign.refs:
+            if key in self._result.ids:
+                await self._try("reference", self._target.add_ref(id, self._result.ids[key]))
             else:
-                self._losses.add("reference", "lost its end, which is not in the file")
+                self._warnings.add("reference", "lost its target, which is not in the file")
 
-    async def _tied(self, what: str, work: Awaitable[None]) -> None:
+    async def _try(self, noun: str, work: Awaitable[None]) -> None:
+        """Moves or links a node. When merging, what the rules of the forest forbid is only a warning."""
         try:
             await work
         except (errors.Cycle, errors.InvalidRef):
-            if not self._again:
+            if not self._merge:
                 raise
-            self._losses.add(what, "refused by the forest left out")
+            self._warnings.add(noun, "refused by the forest and left out")
 
-    async def catch_up(self, known: Known) -> None:
-        """Gives a session that was there what it lacks: its import was cut off, or what it names came later."""
-        given = known.given
-        if given.key in self._made:
+    async def complete(self, foreign: ForeignSession) -> None:
+        """Sets the slots and the status of a session that was created, now that its log is complete."""
+        await self._target.complete(foreign, self._result.ids[foreign.key])
+
+    async def catch_up(self, existing: ExistingSession) -> None:
+        """Adds what an existing session lacks: its import was interrupted, or what it names was imported later."""
+        foreign = existing.foreign
+        if foreign.key in self._created:
             return
-        id = self._done.ids[given.key]
-        await self._adopted(given, id)
-        if await self._target.catch_up(given, id, known.head):
-            for key in given.refs:
-                if key in self._done.ids:
-                    await self._tied("reference", self._target.refer(id, self._done.ids[key]))
+        id = self._result.ids[foreign.key]
+        await self._move_under_late_parent(foreign, id)
+        if await self._target.catch_up(foreign, id, existing.head):
+            for key in foreign.refs:
+                if key in self._result.ids:
+                    await self._try("reference", self._target.add_ref(id, self._result.ids[key]))
 
-    async def _adopted(self, given: ForeignSession, id: str) -> None:
-        """Puts a session under a parent that was made after it, unless it has been moved since."""
-        parent_id = given.parent_id if given.parent is None else self._done.ids.get(given.parent)
+    async def _move_under_late_parent(self, foreign: ForeignSession, id: str) -> None:
+        """Moves a session under its parent if that was created later, unless someone has moved the session since."""
+        parent_id = foreign.parent_id if foreign.parent is None else self._result.ids.get(foreign.parent)
         parent = None if parent_id is None else await self._target.session(parent_id)
         if parent is None:
             return
         node = await self._target.node(id)
         came_first = node.session.created_at <= parent.created_at and node.document.moved_at_head is None
         if came_first and node.parent_id == self._target.parent_id:
-            await self._tied("parent", self._target.move(id, parent.id))
-
-    async def complete(self, given: ForeignSession) -> None:
-        await self._target.complete(given, self._done.ids[given.key])
-
-    async def undo(self) -> list[str]:
-        """Deletes what was made, the newest first; which of it could not be deleted."""
-        return [id for id in reversed(self._made.values()) if not await self._target.delete(id)]
+            await self._try("parent", self._target.move(id, parent.id))
 
 
-def _has_more(given: ForeignSession) -> bool:
-    """Whether it has something that can only come when all sessions and its log are there."""
-    return bool(given.refs) or given.archived or given.memory is not None or given.insight is not None
+def _needs_completion(foreign: ForeignSession) -> bool:
+    """Whether the session has anything that must wait until all sessions and its whole log are there."""
+    return bool(foreign.refs) or foreign.archived or foreign.memory is not None or foreign.insight is not None
 
 
 def _variants(base: str) -> Iterator[str]:
-    """The id, and others made of it, without end."""
+    """The id itself, then the id with a number appended: 2, 3, … without end."""
     yield base
     for number in itertools.count(2):
         yield f"{base[:_BASE_CHARACTERS]}.{number}"

@@ -1,55 +1,24 @@
-"""A document on its way into a space, record by record."""
+"""Importing one document, record by record, in bounded memory."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
-from typing import BinaryIO, Protocol
+from collections.abc import Callable
+from typing import BinaryIO
 
 from storage.transfer.formats.foreign import ImportWarnings, Step
-from storage.transfer.importing.engine import Import, NotYet
+from storage.transfer.importing.engine import Import, MissingSessions
 from storage.transfer.importing.log import COMMIT_WEIGHT
-from storage.transfer.importing.resolver import Imported
+from storage.transfer.importing.result import ImportResult
 from storage.transfer.importing.target import Target
-from storage.transfer.parsing.document import Document, Part, never
+from storage.transfer.parsing.document import StepBatch, never
+from storage.transfer.parsing.source import DocumentSource, LocalSource
 
-LOOK_WEIGHT = 64 * 1024
-"""Characters of events that are read before it is looked whether what came before them is taken."""
+CHECK_WEIGHT = 64 * 1024
+"""How many characters of events are read between two checks whether the steps before them were applied."""
 
 
-def _unheard(_: str) -> None:
+def _ignore(_: str) -> None:
     pass
-
-
-class Source(Protocol):
-    """A document that is parsed somewhere: `begin` it, then take its parts. `losses` are complete after those."""
-
-    losses: ImportWarnings
-
-    async def begin(self) -> str:
-        """The name of its format. Raises BadInput where that is not known."""
-
-    def parts(self) -> AsyncGenerator[Part, None]:
-        """Its steps, in order. Raises BadInput at the end of a document of which no record fits."""
-
-
-class Here:
-    """A document that is parsed between two commits; once `stopped` is true, it is taken as if it ended there."""
-
-    def __init__(
-        self, name: str, stream: BinaryIO, format: str | None = None, stopped: Callable[[], bool] = never
-    ) -> None:
-        self._given = (name, stream, format)
-        self._stopped = stopped
-        self.losses = ImportWarnings()
-
-    async def begin(self) -> str:
-        self._document = Document(*self._given)
-        self.losses = self._document.losses
-        return self._document.format
-
-    async def parts(self) -> AsyncGenerator[Part, None]:
-        for part in self._document.parts(self._stopped):
-            yield part
 
 
 async def import_stream(
@@ -59,94 +28,94 @@ async def import_stream(
     format: str | None = None,
     *,
     defer: bool = False,
-    on_format: Callable[[str], None] = _unheard,
+    on_format: Callable[[str], None] = _ignore,
     stopped: Callable[[], bool] = never,
-) -> tuple[str, Imported]:
-    """`import_document` of a stream. Once `stopped` is true, the document is taken as if it ended there."""
-    return await import_document(target, Here(name, stream, format, stopped), defer=defer, on_format=on_format)
+) -> tuple[str, ImportResult]:
+    """Runs `import_source` on a stream. Once `stopped` is true, the document is read as if it ended there."""
+    return await import_source(target, LocalSource(name, stream, format, stopped), defer=defer, on_format=on_format)
 
 
-async def import_document(
-    target: Target, source: Source, *, defer: bool = False, on_format: Callable[[str], None] = _unheard
-) -> tuple[str, Imported]:
-    """Brings in what a document says, in bounded memory; its format and what came of it.
+async def import_source(
+    target: Target, source: DocumentSource, *, defer: bool = False, on_format: Callable[[str], None] = _ignore
+) -> tuple[str, ImportResult]:
+    """Imports a document in bounded memory. Returns the name of its format and the result.
 
-    What is there already is gone on with. Of a record that is broken, only that is left out; of a session that is
-    refused, what came before is kept. `on_format` hears early what the document is.
+    Sessions that already exist are continued. A broken record costs only itself; of a session that is refused, what was
+    imported before is kept. `on_format` is called with the format as soon as that is known.
 
-    Raises what the source raises, Unavailable, and NotYet if `defer` and a session of another document is needed
-    first; what this document has made until then is deleted again.
+    Raises what the source raises, Unavailable, and MissingSessions if `defer` and a session of another document must be
+    imported first; then what this document has created is deleted again.
     """
     format = await source.begin()
     on_format(format)
-    run = Import(target, format, ImportWarnings(), again=True, defer=defer)
+    run = Import(target, format, ImportWarnings(), merge=True, defer=defer)
     try:
-        await _take_all(run, source)
-    except NotYet:
+        await _apply_all(run, source)
+    except MissingSessions:
         await run.undo()
         raise
-    done = await run.finish()
-    # Reading goes ahead of writing by no fixed distance, so what each has lost is told one after the other.
-    losses = source.losses
-    losses.include(done.losses)
-    done.losses = losses
-    done.warnings = losses.warnings()
-    return format, done
+    result = await run.finish()
+    # Reading runs ahead of writing by a varying distance. Keeping their warnings apart until now fixes the order.
+    warnings = source.warnings
+    warnings.include(result.warning_counts)
+    result.warning_counts = warnings
+    result.warnings = warnings.warnings()
+    return format, result
 
 
-async def _take_all(run: Import, source: Source) -> None:
-    ahead = _Ahead(run)
+async def _apply_all(run: Import, source: DocumentSource) -> None:
+    ahead = _ReadAhead(run)
     try:
-        async with contextlib.aclosing(source.parts()) as parts:
-            async for part in parts:
-                await ahead.add(part)
-                del part  # which may be a large part of the memory, until the next one is there
+        async with contextlib.aclosing(source.batches()) as batches:
+            async for batch in batches:
+                await ahead.add(batch)
+                del batch  # frees what may be much memory before the next one is read
         await ahead.finish()
     except BaseException:
         await ahead.stop()
         raise
 
 
-class _Ahead:
-    """Hands steps to an import, in order; while it writes, up to about a commit's worth of them are read ahead.
+class _ReadAhead:
+    """Applies steps in order. While some are being written, reads about a commit's worth ahead.
 
-    What taking steps raises, the next call raises.
+    An error from applying steps is raised by the next call.
     """
 
     def __init__(self, run: Import) -> None:
         self._run = run
         self._steps: list[Step] = []
         self._weight = 0
-        self._looked_at = 0
-        self._taking: asyncio.Task[None] | None = None
+        self._checked_weight = 0
+        self._applying: asyncio.Task[None] | None = None
 
-    async def add(self, part: Part) -> None:
-        """Has steps taken, at once or later."""
-        self._steps += part.steps
-        self._weight += part.weight
-        if self._weight - self._looked_at < LOOK_WEIGHT:
+    async def add(self, batch: StepBatch) -> None:
+        """Has the steps applied, at once or later."""
+        self._steps += batch.steps
+        self._weight += batch.weight
+        if self._weight - self._checked_weight < CHECK_WEIGHT:
             return
-        self._looked_at = self._weight
+        self._checked_weight = self._weight
         await asyncio.sleep(0)
-        if self._taking is None or self._taking.done() or self._weight > COMMIT_WEIGHT:
+        if self._applying is None or self._applying.done() or self._weight > COMMIT_WEIGHT:
             is_large = self._weight > 2 * COMMIT_WEIGHT
             await self._hand_over()
-            if is_large and self._taking is not None:
-                await self._taking
+            if is_large and self._applying is not None:
+                await self._applying
 
     async def finish(self) -> None:
-        """Returns when all steps are taken."""
+        """Returns once all steps are applied."""
         await self._hand_over()
         await self._hand_over()
 
     async def stop(self) -> None:
-        """Returns when nothing is being taken any more, nor will be."""
-        if self._taking is not None:
-            self._taking.cancel()
-            await asyncio.gather(self._taking, return_exceptions=True)
+        """Cancels what is being applied and drops the rest."""
+        if self._applying is not None:
+            self._applying.cancel()
+            await asyncio.gather(self._applying, return_exceptions=True)
 
     async def _hand_over(self) -> None:
-        if self._taking is not None:
-            await self._taking
-        self._taking = asyncio.create_task(self._run.take(self._steps))
-        self._steps, self._weight, self._looked_at = [], 0, 0
+        if self._applying is not None:
+            await self._applying
+        self._applying = asyncio.create_task(self._run.apply(self._steps))
+        self._steps, self._weight, self._checked_weight = [], 0, 0

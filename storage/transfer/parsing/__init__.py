@@ -1,6 +1,7 @@
-"""Parsing documents of known formats into steps: in this process (`document`), or in one of its own (`parser`), which
-`serving` runs and which talks to this one in `frames`; `memory` keeps both small.
+"""Parsing documents of known formats into steps.
 
-Parsing takes as much of the processor as appending what was parsed. Both are Python, so only two processes do them at
-the same time.
+`document` reads a document as batches of steps. A `source` gives them to an import: parsed in the calling process, or
+by a `parser`, which has a process of its own that runs `serving` and exchanges `frames` with this one; `memory` keeps
+both small. Parsing takes as much processor time as appending the result, and both are Python, so only two processes can
+do them at the same time.
 """

@@ -1,4 +1,4 @@
-"""A document of a known format, and what it tells step by step."""
+"""Reading a document of a known format as batches of steps."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
@@ -9,32 +9,29 @@ from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Log
 from storage.transfer.formats.records import Broken, Record, records
 
 STEP_WEIGHT = 200
-"""What a step weighs beside its texts and events."""
+"""What a step weighs apart from its texts and events."""
 
 
-class Part(NamedTuple):
-    """Some steps in order, and about how many characters they take."""
+class StepBatch(NamedTuple):
+    """Consecutive steps, and about how many characters they take."""
 
     steps: Sequence[Step]
     weight: int
 
 
 def never() -> bool:
-    """What a document that nobody stops is asked."""
+    """The `stopped` of a document that is always read to its end."""
     return False
 
 
 class Document:
-    """What a document tells; its format is told by its first records unless it is given.
+    """A document being read. Unless its format is given, it is detected by the first records.
 
-    Of a record that is broken only that is left out, and counted among the `losses`, which are complete when all steps
-    are told.
-
-    Raises BadInput for a document of no known format.
+    A broken record is left out, with a warning. Raises BadInput for a document of no known format.
     """
 
     def __init__(self, name: str, stream: BinaryIO, format: str | None = None) -> None:
-        head, self._found = registry.head_of(records(name, stream))
+        head, self._records = registry.head_of(records(name, stream))
         self._feed = registry.feed(name, head, format, lenient=True)
 
     @property
@@ -43,30 +40,30 @@ class Document:
         return self._feed.format
 
     @property
-    def losses(self) -> ImportWarnings:
-        """What was lost so far."""
+    def warnings(self) -> ImportWarnings:
+        """What was left out or changed so far. Complete once all batches were yielded."""
         return self._feed.losses
 
-    def parts(self, stopped: Callable[[], bool] = never) -> Iterator[Part]:
-        """The steps of each record, in order; once `stopped` is true, as if the document ended there.
+    def batches(self, stopped: Callable[[], bool] = never) -> Iterator[StepBatch]:
+        """Yields the steps of each record in order. Once `stopped` is true, reads as if the document ended there.
 
-        Raises BadInput at the end of a document of which no record fits.
+        Raises BadInput at the end of a document of which no record fits the format.
         """
-        for part in map(self._part, self._found):  # which keeps no record longer than it is read
-            yield part
-            del part
+        for batch in map(self._batch, self._records):  # unlike a loop over them, map keeps no record alive
+            yield batch
+            del batch
             if stopped():
                 break
-        if not self._feed.accepted and self.losses.first_broken:
-            raise errors.BadInput(self.losses.first_broken)
+        if not self._feed.accepted and self.warnings.first_broken:
+            raise errors.BadInput(self.warnings.first_broken)
         yield _weighed(self._feed.end())
 
-    def _part(self, record: Record | Broken) -> Part:
+    def _batch(self, record: Record | Broken) -> StepBatch:
         return _weighed(self._feed.add(record))
 
 
-def _weighed(steps: Sequence[Step]) -> Part:
-    return Part(steps, sum(map(_weight, steps)))
+def _weighed(steps: Sequence[Step]) -> StepBatch:
+    return StepBatch(steps, sum(map(_weight, steps)))
 
 
 def _weight(step: Step) -> int:

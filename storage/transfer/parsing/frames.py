@@ -1,6 +1,6 @@
-"""What a parsing process and the one that started it tell each other, pickled.
+"""The messages between a parsing process and the process that started it, pickled.
 
-The process is started by this one and runs the same code, so that what it sends can be trusted.
+Both run the same code and one starts the other, so what they send can be trusted.
 """
 
 import pickle
@@ -13,84 +13,84 @@ from storage.events import AnyEvent, Event
 from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
 
 
-class Wanted(NamedTuple):
-    """A document to parse after those that were wanted before; `name` is what messages call it.
+class ParseRequest(NamedTuple):
+    """A document to parse after those requested before. `name` is what error messages call it.
 
-    `waits`: it may be put off when its first steps are seen.
+    `may_defer`: it may be dropped, to be requested again later, once its first steps are known.
     """
 
     name: str
     path: str
     format: str | None = None
-    waits: bool = False
+    may_defer: bool = False
 
 
-class Taken(NamedTuple):
-    """So many characters of what was told are taken."""
+class Acknowledgement(NamedTuple):
+    """Steps with this many characters were consumed."""
 
     weight: int
 
 
-class Passed(NamedTuple):
-    """No more is wanted of the document with this number, counted from 0 over all that were wanted."""
+class Cancellation(NamedTuple):
+    """The rest of the document with this number is not needed. Documents are counted from 0 over all requests."""
 
     number: int
 
 
-class Begun(NamedTuple):
-    """A document has this format. The first frame of each that is of a known one."""
+class StartFrame(NamedTuple):
+    """The format of a document. The first frame of each document in a known format."""
 
     format: str
 
 
-class Told(NamedTuple):
-    """The next steps, and the bytes of the document that were read since the frame before."""
+class StepsFrame(NamedTuple):
+    """The next steps, and how many bytes of the document were read since the frame before."""
 
     steps: Sequence[Step]
     weight: int
     read: int
 
 
-class Ended(NamedTuple):
-    """A document has no more steps, or no more are wanted."""
+class EndFrame(NamedTuple):
+    """A document has no more steps, or no more are needed."""
 
-    losses: ImportWarnings
+    warnings: ImportWarnings
 
 
-class Failed(NamedTuple):
-    """A document can't be parsed, or not any further."""
+class FailureFrame(NamedTuple):
+    """A document can't be parsed, or not to its end."""
 
     error: Exception
 
 
-Frame = Begun | Told | Ended | Failed
+Frame = StartFrame | StepsFrame | EndFrame | FailureFrame
 
 
 def dumps(message: Any) -> bytes:
-    """The message as bytes."""
-    if isinstance(message, Told):
+    """Encodes a message."""
+    if isinstance(message, StepsFrame):
         message = message._replace(steps=list(map(_packed, message.steps)))
     return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
 
 
 def loads(content: bytes) -> Any:
-    """The message of these bytes."""
+    """Decodes a message."""
     message = pickle.loads(content)
-    if isinstance(message, Told):
+    if isinstance(message, StepsFrame):
         message = message._replace(steps=list(map(_unpacked, message.steps)))
     return message
 
 
-# Most of what is told are events. Told as the values that are not the default of their field they take, measured, two
-# thirds of the time that pydantic's way takes.
+# Most of what is sent are events. Sending only the values that differ from their field's default takes two thirds of
+# the time that pickling the pydantic models takes (measured).
 
 
 def _packed(step: Step) -> Any:
     match step:
         case Logged(key=key, event=event, replaces=replaces):
             return key, replaces, *_values(event)
-        case ForeignSession(events=[_, *_] as given):
-            return replace(step, events=()), list(map(_values, given))
+        case ForeignSession(events=[_, *_] as drafts):
+            return replace(step, events=()), list(map(_values, drafts))
     return step
 
 
@@ -98,10 +98,10 @@ def _unpacked(packed: Any) -> Step:
     step: Step = packed
     if type(packed) is tuple and len(packed) == 2:
         session, values = packed
-        step = replace(session, events=[_event(number, given) for number, given in values])
+        step = replace(session, events=[_event(number, fields) for number, fields in values])
     elif type(packed) is tuple:
-        key, replaces, number, given = packed
-        step = Logged(key, _event(number, given), replaces)
+        key, replaces, number, fields = packed
+        step = Logged(key, _event(number, fields), replaces)
     return step
 
 
@@ -111,8 +111,8 @@ def _values(event: Event) -> tuple[int, dict[str, Any]]:
     return number, {name: fields[name] for name, default in _DEFAULTS[number].items() if fields[name] is not default}
 
 
-def _event(number: int, given: dict[str, Any]) -> Event:
-    return events.restored(_TYPES[number], _DEFAULTS[number] | given, _NAMES[number])
+def _event(number: int, fields: dict[str, Any]) -> Event:
+    return events.restored(_TYPES[number], _DEFAULTS[number] | fields, _NAMES[number])
 
 
 _TYPES: Sequence[type[Event]] = get_args(get_args(AnyEvent)[0])

@@ -1,4 +1,4 @@
-"""The parsing process: parses the documents that it is told to, one after the other, until nobody listens any more."""
+"""The parsing process: parses the documents requested, one after the other, until the other side is gone."""
 
 import contextlib
 import io
@@ -14,109 +14,120 @@ from pathlib import Path
 from storage import errors
 from storage.transfer.formats.foreign import Step
 from storage.transfer.parsing.document import Document
-from storage.transfer.parsing.frames import Begun, Ended, Failed, Frame, Passed, Taken, Told, Wanted, dumps, loads
-from storage.transfer.parsing.memory import give_memory_back
+from storage.transfer.parsing.frames import (
+    Acknowledgement,
+    Cancellation,
+    EndFrame,
+    FailureFrame,
+    Frame,
+    ParseRequest,
+    StartFrame,
+    StepsFrame,
+    dumps,
+    loads,
+)
+from storage.transfer.parsing.memory import return_large_blocks
 
-PART_WEIGHT = 128 * 1024
-"""About how many characters of events are told at once."""
+BATCH_WEIGHT = 128 * 1024
+"""About how many characters of events go into one frame."""
 AHEAD_WEIGHT = 4 * 1024 * 1024
-"""About how many characters of events may be told that nobody has taken yet; one part may be larger."""
+"""About how many characters of events may be sent that were not acknowledged yet. A single frame may be larger."""
 BUFFER_BYTES = 1024 * 1024
-"""What is read of a file at once."""
+"""How much of a file is read at once."""
 
 
-class _Left(Exception):
-    """Nobody is at the other end any more."""
+class _Disconnected(Exception):
+    """The other side has closed the connection."""
 
 
 def serve(connection: Connection, inherited: Connection | None) -> None:
-    """Runs until the other end of the connection is closed; a forked process has inherited it."""
+    """Runs until the other side closes the connection. `inherited` is the other side's end, which a fork has too."""
     if inherited is not None:
         inherited.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the other one decides what comes of it
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    give_memory_back()
-    with contextlib.suppress(_Left):
-        _Served(connection).run()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both processes; the other one decides what to do
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    return_large_blocks()
+    with contextlib.suppress(_Disconnected):
+        _Worker(connection).run()
 
 
-def _leave_with_parent() -> None:
-    """Ends this process when the one that started it is gone, also while it parses what tells nothing."""
+def _exit_with_parent() -> None:
+    """Exits when the parent process is gone, even while parsing a document that yields no steps."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-class _Served:
+class _Worker:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._wanted: deque[Wanted] = deque()
+        self._requested: deque[ParseRequest] = deque()
         self._number = 0
-        self._passed = -1
+        self._cancelled = -1
         self._ahead = 0
 
     def run(self) -> None:
         while True:
-            while not self._wanted:
-                self._hear()
+            while not self._requested:
+                self._receive()
             try:
-                self._parse(self._wanted.popleft())
-            except _Left:
+                self._parse(self._requested.popleft())
+            except _Disconnected:
                 raise
             except (errors.SapwoodError, OSError) as error:
-                self._tell(Failed(error))
-            except Exception:  # a fault of ours, which is to be seen where the others are
-                self._tell(Failed(RuntimeError(traceback.format_exc())))
+                self._send(FailureFrame(error))
+            except Exception:  # a bug, which must show where the other errors do
+                self._send(FailureFrame(RuntimeError(traceback.format_exc())))
             self._number += 1
 
-    def _parse(self, wanted: Wanted) -> None:
-        with Path(wanted.path).open("rb", buffering=0) as file, io.BufferedReader(file, BUFFER_BYTES) as stream:
-            document = Document(wanted.name, stream, wanted.format)
-            self._tell(Begun(document.format))
+    def _parse(self, request: ParseRequest) -> None:
+        with Path(request.path).open("rb", buffering=0) as file, io.BufferedReader(file, BUFFER_BYTES) as stream:
+            document = Document(request.name, stream, request.format)
+            self._send(StartFrame(document.format))
             steps: list[Step] = []
             weight = read = 0
-            for part in document.parts():
-                steps += part.steps
-                weight += part.weight
-                if weight < PART_WEIGHT:
+            for batch in document.batches():
+                steps += batch.steps
+                weight += batch.weight
+                if weight < BATCH_WEIGHT:
                     continue
-                at = file.tell()
-                content = dumps(Told(steps, weight, at - read))
+                position = file.tell()
+                content = dumps(StepsFrame(steps, weight, position - read))
                 self._ahead += weight
-                del part, steps  # which may be a large part of the memory
-                steps, weight, read = [], 0, at
-                self._send(content)
+                del batch, steps  # frees what may be much memory
+                steps, weight, read = [], 0, position
+                self._send_bytes(content)
                 del content
-                self._listen()
-                if self._passed >= self._number:
+                self._receive_pending()
+                if self._cancelled >= self._number:
                     break
             self._ahead += weight
-            self._tell(Told(steps, weight, file.tell() - read))
-            self._tell(Ended(document.losses))
+            self._send(StepsFrame(steps, weight, file.tell() - read))
+            self._send(EndFrame(document.warnings))
 
-    def _listen(self) -> None:
-        """Hears what was said; waits while too much is not taken yet and still wanted."""
-        while self._connection.poll() or (self._ahead > AHEAD_WEIGHT and self._passed < self._number):
-            self._hear()
+    def _receive_pending(self) -> None:
+        """Receives what was sent. Waits while too much is unacknowledged and the document is not cancelled."""
+        while self._connection.poll() or (self._ahead > AHEAD_WEIGHT and self._cancelled < self._number):
+            self._receive()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             match loads(self._connection.recv_bytes()):
-                case Taken(weight=weight):
+                case Acknowledgement(weight=weight):
                     self._ahead -= weight
-                case Passed(number=number):
-                    self._passed = number
-                case wanted:
-                    self._wanted += wanted
+                case Cancellation(number=number):
+                    self._cancelled = number
+                case requests:
+                    self._requested += requests
         except (EOFError, OSError) as error:
-            raise _Left from error
+            raise _Disconnected from error
 
-    def _tell(self, frame: Frame) -> None:
-        self._send(dumps(frame))
+    def _send(self, frame: Frame) -> None:
+        self._send_bytes(dumps(frame))
 
-    def _send(self, content: bytes) -> None:
+    def _send_bytes(self, content: bytes) -> None:
         try:
             self._connection.send_bytes(content)
         except OSError as error:
-            raise _Left from error
+            raise _Disconnected from error

@@ -1,4 +1,4 @@
-"""Commands as processes: ones that end by themselves, and servers that go on."""
+"""Running commands as processes: ones that end by themselves, and servers."""
 
 import os
 import re
@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 
 from tests import paths
-from tests.server.client import IN_TIME
 from tests.server.process import ADDRESS, SAPWOOD
 
 SAMPLES = sorted(paths.SAMPLES.glob("*.jsonl"))
@@ -24,19 +23,17 @@ def where(place: Path | str) -> list[str]:
 
 
 def run(*arguments: str | Path, **given: Any) -> subprocess.CompletedProcess[str]:
-    """A command that ends by itself."""
+    """Runs a command that ends by itself."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("SAPWOOD_")}
     variables |= {"COLUMNS": "200", "NO_COLOR": "1", **given.pop("variables", {})}
-    return subprocess.run(
-        [SAPWOOD, *arguments], capture_output=True, text=True, timeout=SECONDS, env=variables, check=False, **given
-    )
+    return subprocess.run([SAPWOOD, *arguments], capture_output=True, text=True, env=variables, check=False, **given)
 
 
 @contextmanager
 def running(
     *arguments: str | Path, address: re.Pattern[str] = ADDRESS, **given: Any
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server that has said where it listens, and what it said; ended after the test if it still runs."""
+    """A server and the line in which it says where it listens. Ends it if it still runs afterwards."""
     process = subprocess.Popen(
         [SAPWOOD, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given
     )
@@ -48,7 +45,7 @@ def running(
     finally:
         if process.poll() is None:
             process.terminate()
-        process.communicate(timeout=SECONDS)
+        process.communicate()
 
 
 def url(line: str) -> str:
@@ -59,8 +56,8 @@ def url(line: str) -> str:
 
 def end(process: subprocess.Popen[str], how: signal.Signals = signal.SIGTERM) -> int:
     process.send_signal(how)
-    return process.wait(SECONDS)
+    return process.wait()
 
 
 def ask(line: str, query: str) -> Any:
-    return httpx.post(f"{url(line)}/graphql", json={"query": query}, timeout=IN_TIME).json()["data"]
+    return httpx.post(f"{url(line)}/graphql", json={"query": query}, timeout=None).json()["data"]

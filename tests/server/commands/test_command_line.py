@@ -1,4 +1,4 @@
-"""Import, export and check as people and scripts run them: by their output and exit codes."""
+"""Import, export and check as people and scripts run them: output and exit codes."""
 
 import json
 import sqlite3
@@ -30,7 +30,7 @@ def test_import_counts_what_it_made(place: Path | str) -> None:
     assert checked.stdout.endswith(": no problems\n")
 
 
-def test_import_of_the_same_file_again_adds_nothing(tmp_path: Path) -> None:
+def test_importing_the_same_file_again_adds_nothing(tmp_path: Path) -> None:
     [sample] = [path for path in SAMPLES if path.name == "greenhouse.jsonl"]
     assert run("import", sample, cwd=tmp_path).returncode == 0
     again = json.loads(run("import", sample, "--json", cwd=tmp_path).stdout)["imported"][0]
@@ -63,7 +63,7 @@ def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_export_and_import_are_the_same_again(place: Path | str, tmp_path: Path) -> None:
+def test_an_export_is_the_same_after_an_import(place: Path | str, tmp_path: Path) -> None:
     assert run("import", *SAMPLES, *where(place)).returncode == 0
     file = tmp_path / "tree.jsonl"
     written = run("export", "greenhouse", "--tree", "--output", file, *where(place))
@@ -91,7 +91,7 @@ def test_export_of_an_unknown_session_leaves_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_export_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_an_export_into_a_missing_folder_fails(tmp_path: Path) -> None:
     assert run("import", *SAMPLES, cwd=tmp_path).returncode == 0
     done = run("export", "clock", "--output", "none/out.jsonl", cwd=tmp_path)
     assert done.returncode == 1
@@ -99,7 +99,7 @@ def test_export_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_check_finds_and_repairs(tmp_path: Path) -> None:
+def test_check_finds_and_repairs_damage(tmp_path: Path) -> None:
     assert run("import", *SAMPLES, cwd=tmp_path).returncode == 0
     with closing(sqlite3.connect(tmp_path / "sapwood-data" / FILE)) as connection:
         connection.execute("DELETE FROM slots WHERE id = 'clock'")

@@ -1,4 +1,4 @@
-"""`sapwood export` as people and scripts run it: what it writes, where, and what it says when it can't."""
+"""`sapwood export` as people and scripts run it: what it writes and where, and its errors."""
 
 import json
 import sqlite3
@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from storage.sqlite.database import FILE
-from tests.server.commands.runner import SAMPLES, SECONDS, run, where
+from tests.server.commands.runner import SAMPLES, run, where
 from tests.server.process import SAPWOOD
 
 FORMATS = ("jsonl", "yaml", "openai")
@@ -20,7 +20,7 @@ GREENHOUSE = ["greenhouse", "greenhouse-climate", "greenhouse-irrigation", "gree
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
-    """A folder with the samples in its store."""
+    """A folder whose store holds the samples."""
     assert run("import", *SAMPLES, cwd=tmp_path).returncode == 0
     return tmp_path
 
@@ -32,7 +32,7 @@ def exported(folder: Path, *arguments: str | Path) -> str:
 
 
 def texts(folder: Path, format: str, id: str, *options: str) -> Any:
-    """What a session holds in a format that holds texts."""
+    """The texts of a session as exported in this format."""
     written = exported(folder, id, "--format", format, *options)
     return yaml.safe_load(written)["entries"] if format == "yaml" else json.loads(written)
 
@@ -62,18 +62,18 @@ def test_a_session_is_imported_again_on_either_store(place: Path | str, tmp_path
     assert (imported["sessions"], imported["known"]) == (1, 0)
 
 
-def test_a_session_is_written_as_lines_unless_a_format_is_named(filled: Path) -> None:
+def test_the_default_format_is_jsonl(filled: Path) -> None:
     assert exported(filled, "clock") == exported(filled, "clock", "--format", "jsonl")
     assert json.loads(exported(filled, "clock").split("\n")[0])["id"] == "clock"
 
 
-def test_the_messages_of_a_session_are_one_list_that_ends_its_line(filled: Path) -> None:
+def test_openai_of_a_session_is_one_list_and_a_newline(filled: Path) -> None:
     written = exported(filled, "clock", "--format", "openai")
     assert {message["role"] for message in json.loads(written)} >= {"user", "assistant"}
     assert written.endswith("]\n")
 
 
-def test_a_tree_is_a_stream_of_documents_or_a_line_a_session(filled: Path) -> None:
+def test_a_tree_is_a_stream_of_documents_or_a_line_for_each_session(filled: Path) -> None:
     stream = exported(filled, "greenhouse", "--tree", "--format", "yaml")
     assert [read["sessionId"] for read in yaml.safe_load_all(stream)] == GREENHOUSE
     lines = exported(filled, "greenhouse", "--tree", "--format", "openai").split("\n")
@@ -96,7 +96,7 @@ def test_an_unknown_format_is_wrong_usage_that_names_the_known_ones(filled: Path
     assert all(format in done.stderr for format in FORMATS)
 
 
-def test_an_export_that_fails_on_the_way_leaves_the_file_that_was_there(filled: Path) -> None:
+def test_a_failed_export_leaves_the_previous_file(filled: Path) -> None:
     (filled / "out").write_text("before")
     with closing(sqlite3.connect(filled / "sapwood-data" / FILE)) as connection:
         connection.execute("DELETE FROM commits WHERE session = 'greenhouse-irrigation-drip'")
@@ -108,18 +108,18 @@ def test_an_export_that_fails_on_the_way_leaves_the_file_that_was_there(filled: 
     assert sorted(path.name for path in filled.iterdir()) == ["out", "sapwood-data"]
 
 
-def test_a_file_that_was_there_is_replaced(filled: Path) -> None:
+def test_an_existing_file_is_replaced(filled: Path) -> None:
     (filled / "out").write_text("before")
     exported(filled, "clock", "--output", "out")
     assert (filled / "out").read_text() == exported(filled, "clock")
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_reader_that_has_gone_ends_the_export_without_a_word(filled: Path, format: str) -> None:
-    command = [SAPWOOD, "export", "greenhouse", "--tree", "--format", format]
+def test_a_closed_pipe_ends_the_export_silently(filled: Path, format: str) -> None:
+    command: list[str | Path] = [SAPWOOD, "export", "greenhouse", "--tree", "--format", format]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=filled)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
-    assert process.wait(SECONDS) == 1
+    assert process.wait() == 1
     assert process.stderr.read() == ""
     process.stderr.close()

@@ -1,4 +1,4 @@
-"""`sapwood import` of large files takes no more memory than of small ones."""
+"""The memory that `sapwood import` takes does not grow with the file."""
 
 import contextlib
 import itertools
@@ -16,20 +16,20 @@ from tests.storage.transfer.formats.logs import CHATGPT_EXPORT, DATA
 
 SMALL, LARGE = 20_000_000, 70_000_000
 MORE = 40 * 1024
-"""KiB by which the peaks may differ, of files that differ by 50 MB: buffers fill and the heap splinters."""
-LOOK_SECONDS = 0.02
-"""Between two looks at the memory."""
+"""By how much the peaks may differ, in KiB, for files that differ by 50 MB: buffers fill, the heap fragments."""
+POLL_SECONDS = 0.02
+"""The pause between two measurements."""
 
 
 def lines() -> Iterator[str]:
-    """A long session of Codex."""
+    """Lines of a long session of Codex."""
     first, *rest = (DATA / "codex/rollout-2026-05-11T11-26-55-019e1625.jsonl").read_text().splitlines(keepends=True)
     yield first
     yield from itertools.chain.from_iterable(itertools.repeat(rest))
 
 
 def conversations() -> Iterator[str]:
-    """An export of ChatGPT with many conversations, on one line."""
+    """A ChatGPT export with many conversations, on one line."""
     given = json.loads((DATA / CHATGPT_EXPORT).read_text(encoding="utf-8-sig"))
     yield "["
     for number in itertools.count():
@@ -41,7 +41,7 @@ def conversations() -> Iterator[str]:
 
 
 def samples() -> Iterator[str]:
-    """A log of Inspect with many samples, on one line."""
+    """An Inspect log with many samples, on one line."""
     log: dict[str, Any] = json.loads((DATA / "inspect_ai/2025-05-12_browser.json").read_text())
     given = log.pop("samples")
     yield json.dumps(log)[:-1] + ', "samples": ['
@@ -51,7 +51,7 @@ def samples() -> Iterator[str]:
 
 
 def written(path: Path, parts: Iterator[str], size: int, end: str) -> Path:
-    """A file of these parts, of about a size; its last part has no comma."""
+    """Writes a file of about this size from these parts. The last part loses its comma."""
     with path.open("w") as file:
         for part in parts:
             done = file.tell() + len(part) >= size
@@ -63,26 +63,26 @@ def written(path: Path, parts: Iterator[str], size: int, end: str) -> Path:
 
 
 def imported(path: Path) -> tuple[int, int]:
-    """The most resident memory that an import and its parsing process took together, in KiB, and its events.
+    """Imports a file. Returns the peak memory of both processes together, in KiB, and the number of events.
 
-    What both share counts once where the system tells it.
+    Memory that both share counts once, on systems that can tell.
     """
-    told = path.with_suffix(".report")
-    with told.open("w") as report:
-        command = [SAPWOOD, "import", "--json", "--data-dir", f"{path}-data", path]
+    summary = path.with_suffix(".report")
+    with summary.open("w") as report:
+        command: list[str | Path] = [SAPWOOD, "import", "--json", "--data-dir", f"{path}-data", path]
         process = subprocess.Popen(command, stdout=report)
         peak = 0
         while process.poll() is None:
             peak = max(peak, taken(psutil.Process(process.pid)))
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LOOK_SECONDS)
+                process.wait(POLL_SECONDS)
     assert process.returncode == 0
-    return peak // 1024, sum(each["events"] for each in json.loads(told.read_text())["imported"])
+    return peak // 1024, sum(each["events"] for each in json.loads(summary.read_text())["imported"])
 
 
 def taken(process: psutil.Process) -> int:
     found = 0
-    with contextlib.suppress(psutil.Error):  # of one that has just ended
+    with contextlib.suppress(psutil.Error):  # the process has just ended
         for each in (process, *process.children()):
             memory = each.memory_full_info()
             found += getattr(memory, "pss", memory.rss)
@@ -90,7 +90,7 @@ def taken(process: psutil.Process) -> int:
 
 
 @pytest.mark.parametrize(("parts", "end"), [(lines, ""), (conversations, "]"), (samples, "]}")])
-def test_a_large_file_takes_as_much_memory_as_a_small_one(
+def test_importing_a_large_file_takes_no_more_memory_than_a_small_one(
     tmp_path: Path, parts: Callable[[], Iterator[str]], end: str
 ) -> None:
     small, few = imported(written(tmp_path / "small.json", parts(), SMALL, end))
@@ -100,7 +100,7 @@ def test_a_large_file_takes_as_much_memory_as_a_small_one(
 
 
 @pytest.mark.parametrize(("count", "words", "end"), [(4, 2_500_000, ""), (12, 1_000_000, "\U0001f600")])
-def test_large_records_stay_below_what_is_promised_of_any_file(
+def test_importing_large_records_stays_within_the_promised_memory(
     tmp_path: Path, count: int, words: int, end: str
 ) -> None:
     path = tmp_path / "long.jsonl"

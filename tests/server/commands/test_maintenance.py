@@ -1,4 +1,4 @@
-"""Upkeep, form definitions and documents over HTTP."""
+"""Maintenance, form definitions, export and import over HTTP."""
 
 import json
 from typing import Any
@@ -63,7 +63,7 @@ async def export(client: Client, id: str, format: str) -> str | None:
     return found
 
 
-async def test_upkeep_hides_and_the_log_keeps(client: Client, name: str) -> None:
+async def test_maintenance_hides_events_and_the_log_keeps_them(client: Client, name: str) -> None:
     await create(client, name)
     await append(client, name, *texts(5))
     assert await mutate(client, "trimRecords", id=name, keep=3) == {"session": {"id": name, "head": 6}}
@@ -76,7 +76,7 @@ async def test_upkeep_hides_and_the_log_keeps(client: Client, name: str) -> None
     assert [event["type"] for event in await log(client, name)] == ["USER_MESSAGE"] * 5 + ["SURFACE_HIDE"] * 3
 
 
-async def test_a_repair_answers_with_what_it_wrote(client: Client, name: str) -> None:
+async def test_a_repair_returns_the_events_that_it_appended(client: Client, name: str) -> None:
     await create(client, name)
     await append(client, name, *SIXTEEN[:10])
     repaired = await mutate(client, "repairSession", id=name, head=10)
@@ -104,7 +104,7 @@ async def test_a_repair_answers_with_what_it_wrote(client: Client, name: str) ->
 
 
 @pytest.mark.parametrize("field", ["trimRecords", "removeLastEntry", "clearConversation", "repairSession"])
-async def test_upkeep_is_refused_with_its_code(client: Client, name: str, field: str) -> None:
+async def test_maintenance_is_refused_with_its_code(client: Client, name: str, field: str) -> None:
     given: dict[str, Any] = {"keep": 0} if field == "trimRecords" else {}
     for unknown in (name, "", ODD, "x" * 500):
         await refused(client, field, "NOT_FOUND", "no session", id=unknown, **given)
@@ -151,7 +151,7 @@ async def test_a_form_definition_is_refused_with_its_code(client: Client, name: 
     assert (await client.run(query, id=name))["formDefinition"] is None
 
 
-async def test_a_session_goes_out_and_comes_back_in_each_format(client: Client, name: str) -> None:
+async def test_a_session_is_exported_and_imported_in_each_format(client: Client, name: str) -> None:
     await create(client, name, label="Mine", workflowMode="plan")
     await append(client, name, *SIXTEEN, {"card": {"cardType": "Table", "payload": "type: Table\ntitle: T\n"}})
     as_yaml, lines, openai = [await export(client, name, format) for format in ("YAML", "JSONL", "OPENAI")]
@@ -182,7 +182,7 @@ async def test_a_session_goes_out_and_comes_back_in_each_format(client: Client, 
     assert (await client.run("query($id: ID!) { exportSession(id: $id) }", id=name))["exportSession"] == as_yaml
 
 
-async def test_several_sessions_come_in_with_what_was_lost(client: Client, name: str) -> None:
+async def test_several_sessions_are_imported_with_warnings(client: Client, name: str) -> None:
     header = {"type": "session", "format": "sapwood", "version": 1}
     sections = [
         {**header, "id": f"{name}-p", "parentId": "gone"},

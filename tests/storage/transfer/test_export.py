@@ -1,4 +1,4 @@
-"""What is exported and imported again is the same: of lines all that a session has, of other formats the texts."""
+"""Exporting and importing again gives the same session: all of it in JSONL, the texts in other formats."""
 
 import json
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ YAML, JSONL, OPENAI = ExportFormat.YAML, ExportFormat.JSONL, ExportFormat.OPENAI
 
 
 async def again(store: Store) -> None:
-    """Exports each tree of the space and imports it into another, empty one."""
+    """Exports each tree of the space and imports it into an empty space."""
     for root in [node.id for node in await nodes_of(store) if node.parent_id is None]:
         reading = read_lines(await exported(store, root))
         assert reading.warnings == []
@@ -45,7 +45,7 @@ async def test_real_logs_are_the_same_after_export_and_import(store: Store, name
     await assert_same(store)
 
 
-async def test_all_that_a_session_has_is_kept(store: Store) -> None:
+async def test_jsonl_keeps_everything_of_a_session(store: Store) -> None:
     await store.tree.create(
         SPACE,
         NewSession(
@@ -94,7 +94,7 @@ async def test_in_a_tree_a_fork_holds_only_its_own_events(store: Store) -> None:
     assert (lines[11]["firstSeq"], lines[11]["forkSeq"], lines[11]["sourceSessionId"]) == (7, 7, "a")
 
 
-async def test_a_source_that_was_moved_below_its_fork_is_no_obstacle(store: Store) -> None:
+async def test_a_source_moved_below_its_fork_is_exported(store: Store) -> None:
     await store.tree.create(SPACE, NewSession(id="a"))
     await store.sessions.append(SPACE, "a", [UserMessage(content="one"), UserMessage(content="two")])
     await store.tree.fork(SPACE, Fork("a", at_seq=1, id="f", as_root=True))
@@ -112,7 +112,7 @@ async def test_a_source_that_was_moved_below_its_fork_is_no_obstacle(store: Stor
     }
 
 
-async def test_events_of_a_deleted_source_are_not_taken_from_a_new_session_of_its_id(store: Store) -> None:
+async def test_a_fork_keeps_events_of_a_deleted_source_whose_id_is_used_again(store: Store) -> None:
     await store.tree.create(SPACE, NewSession(id="top"))
     await store.tree.create(SPACE, NewSession(id="a", parent_id="top"))
     await store.sessions.append(SPACE, "a", [UserMessage(content="old"), UserMessage(content="older")])
@@ -134,20 +134,20 @@ async def test_an_unknown_session_is_refused(store: Store) -> None:
                 await exported(store, "a", format=format, tree=tree)
 
 
-async def test_a_reference_out_of_the_file_is_left_behind_with_a_warning(store: Store) -> None:
+async def test_a_ref_to_a_session_outside_the_file_costs_a_warning(store: Store) -> None:
     for id in ("a", "b"):
         await store.tree.create(SPACE, NewSession(id=id))
     await store.tree.add_ref(SPACE, "a", "b")
     reading = read_lines(await exported(store, "a"))
-    assert (await load(store, reading, AGAIN)).warnings == ["1 reference lost its end, which is not in the file"]
+    assert (await load(store, reading, AGAIN)).warnings == ["1 reference lost its target, which is not in the file"]
     assert (await contents(store, AGAIN))["a"]["node"] == (None, None, None, ())
 
 
 async def family(store: Store) -> None:
-    """A tree of four: a session, an empty child, a fork of it below that, and one that is the same as the fork."""
+    """A tree of four: a session, its empty child, a fork of the session below that, and a fork equal to that fork."""
     await store.tree.create(SPACE, NewSession(id="a", label="--- a\n---"))
-    said = [UserMessage(content="hello\n---\n...\nthere\n"), AssistantMessage(content="--- \u2028\0\ufffd\ufeff x")]
-    await store.sessions.append(SPACE, "a", [*said, CardEvent(card_type="Table", payload="type: Table\n---\nx: 1\n")])
+    events = [UserMessage(content="hello\n---\n...\nthere\n"), AssistantMessage(content="--- \u2028\0\ufffd\ufeff x")]
+    await store.sessions.append(SPACE, "a", [*events, CardEvent(card_type="Table", payload="type: Table\n---\nx: 1\n")])
     await store.tree.create(SPACE, NewSession(id="b", parent_id="a"))
     await store.tree.fork(SPACE, Fork("a", at_seq=1, id="c", parent_id="b"))
     await store.sessions.append(SPACE, "c", [AssistantMessage(content="own")])
@@ -155,13 +155,13 @@ async def family(store: Store) -> None:
 
 
 async def documents(store: Store, format: ExportFormat, ids: Iterable[str], space: str = SPACE) -> list[Any]:
-    """The texts and cards, or the messages, of each session as it is written alone."""
+    """The texts and cards, or the messages, of each session when exported by itself."""
     texts = [await exported(store, id, space, format, tree=False) for id in ids]
     return [yaml.safe_load(text)["entries"] if format is YAML else json.loads(text) for text in texts]
 
 
 @pytest.mark.parametrize("format", [YAML, OPENAI])
-async def test_a_tree_comes_back_with_as_many_sessions_and_the_same_texts(store: Store, format: ExportFormat) -> None:
+async def test_a_tree_is_imported_with_as_many_sessions_and_the_same_texts(store: Store, format: ExportFormat) -> None:
     await family(store)
     stream = await exported(store, "a", format=format)
     done = await bring(store, "tree", stream.encode(), space=AGAIN)
@@ -174,7 +174,7 @@ async def test_a_tree_comes_back_with_as_many_sessions_and_the_same_texts(store:
 
 
 @pytest.mark.parametrize("format", [YAML, OPENAI])
-async def test_real_logs_come_back_with_the_same_texts(store: Store, format: ExportFormat) -> None:
+async def test_real_logs_are_imported_with_the_same_texts(store: Store, format: ExportFormat) -> None:
     for name in DEEPSEEK:
         await bring(store, name)
     nodes = await nodes_of(store)
@@ -187,7 +187,7 @@ async def test_real_logs_come_back_with_the_same_texts(store: Store, format: Exp
     assert sorted(before, key=str) == sorted(after, key=str)
 
 
-async def test_each_session_of_a_tree_is_a_document_of_a_stream(store: Store) -> None:
+async def test_yaml_of_a_tree_is_a_stream_of_documents(store: Store) -> None:
     await family(store)
     stream = await exported(store, "a", format=YAML)
     assert [read["sessionId"] for read in yaml.safe_load_all(stream)] == ["a", "b", "c", "d"]
@@ -196,7 +196,7 @@ async def test_each_session_of_a_tree_is_a_document_of_a_stream(store: Store) ->
     assert stream.startswith(f"---\n{alone}---\n")
 
 
-async def test_each_session_of_a_tree_is_a_line_with_its_messages(store: Store) -> None:
+async def test_openai_of_a_tree_is_a_line_for_each_session(store: Store) -> None:
     await family(store)
     lines = [json.loads(line) for line in (await exported(store, "a", format=OPENAI)).split("\n")[:-1]]
     assert [(line["sessionId"], line["parentId"]) for line in lines] == [
@@ -211,7 +211,7 @@ async def test_each_session_of_a_tree_is_a_line_with_its_messages(store: Store) 
 
 @pytest.mark.parametrize("format", ExportFormat)
 async def test_each_session_is_written_before_the_next_one_is_read(store: Store, format: ExportFormat) -> None:
-    """So one that is deleted meanwhile is missed when its turn comes, and none before."""
+    """So a session that is deleted meanwhile is missed only when its turn comes."""
     for id, parent in (("a", None), ("b", "a")):
         await store.tree.create(SPACE, NewSession(id=id, parent_id=parent))
         await store.sessions.append(SPACE, id, [UserMessage(content=f"text of {id}")])
@@ -225,9 +225,7 @@ async def test_each_session_is_written_before_the_next_one_is_read(store: Store,
 
 
 @pytest.mark.parametrize("format", ExportFormat)
-async def test_a_session_that_took_the_place_of_a_deleted_one_is_not_written(
-    store: Store, format: ExportFormat
-) -> None:
+async def test_a_new_session_with_the_id_of_a_deleted_one_is_not_exported(store: Store, format: ExportFormat) -> None:
     for id, parent in (("a", None), ("b", "a")):
         await store.tree.create(SPACE, NewSession(id=id, parent_id=parent))
         await store.sessions.append(SPACE, id, [UserMessage(content="old")])

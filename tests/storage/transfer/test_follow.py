@@ -1,4 +1,4 @@
-"""A follower reads a file on in bounded memory, and waits for what other files hold."""
+"""A follower reads on in bounded memory, survives renames, and waits for sessions of other files."""
 
 import asyncio
 import json
@@ -9,17 +9,17 @@ import pytest
 
 from storage.store import Store
 from storage.transfer.formats import records
-from storage.transfer.importing import NotYet, Target, follow
+from storage.transfer.importing import MissingSessions, Target, follow
 from storage.transfer.importing.follow import Follower
-from storage.transfer.importing.held import Kept
+from storage.transfer.importing.held import HeldFiles
 from tests.storage.spaces import SPACE, assert_whole, nodes_of
 from tests.storage.transfer.formats.logs import DATA
-from tests.storage.transfer.test_import_again import lines_of, texts
+from tests.storage.transfer.imports import lines_of, texts
 
 FORK = DATA / "deepseek-harness" / "subagent-fork-in-process"
 
 
-async def test_a_line_that_is_too_long_costs_itself_even_before_it_has_its_end(
+async def test_a_line_that_is_too_long_costs_only_itself_even_while_incomplete(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (records, follow):
@@ -44,13 +44,13 @@ async def test_a_line_that_is_too_long_costs_itself_even_before_it_has_its_end(
 
 
 def many(id: str) -> tuple[bytes, list[str]]:
-    """A log of more lines than are read in one turn, and what they say."""
+    """A log with more lines than are read in one turn, and their contents."""
     contents = [f"{number} {'x' * 1_000}" for number in range(200)]
     return lines_of(id, *contents), contents
 
 
 async def stopped_midway(store: Store, path: Path) -> Follower:
-    """One that has read a file until it was told to stop, right after it began."""
+    """A follower that was stopped right after it began to read a file."""
     stop = asyncio.Event()
     asyncio.get_running_loop().call_soon(stop.set)
     follower = Follower(Target(store, SPACE), "log", path, stopped=stop.is_set)
@@ -60,14 +60,14 @@ async def stopped_midway(store: Store, path: Path) -> Follower:
     return follower
 
 
-async def test_it_stops_between_lines_and_another_goes_on_there(store: Store, tmp_path: Path) -> None:
+async def test_it_stops_between_lines_and_another_follower_continues_there(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "log"
     content, contents = many("a")
     path.write_bytes(content)
     first = await stopped_midway(store, path)
-    came = await texts(store, "a")
-    assert 0 < len(came) < len(contents)
-    assert came == contents[: len(came)]
+    imported = await texts(store, "a")
+    assert 0 < len(imported) < len(contents)
+    assert imported == contents[: len(imported)]
     second = Follower(Target(store, SPACE), "log", path)
     assert await second.advance(defer=False)
     await second.finish()
@@ -75,26 +75,28 @@ async def test_it_stops_between_lines_and_another_goes_on_there(store: Store, tm
     assert await texts(store, "a") == contents
     results = [done for each in (first, second) for done in each.results]
     assert [(done.events, done.warnings) for done in results] == [
-        (len(came), []),
-        (len(contents) - len(came), []),
+        (len(imported), []),
+        (len(contents) - len(imported), []),
     ]
     await assert_whole(store)
 
 
-async def test_it_stops_between_records_of_a_document_and_another_goes_on_there(store: Store, tmp_path: Path) -> None:
+async def test_it_stops_between_records_of_a_document_and_another_follower_continues_there(
+    store: Store, tmp_path: Path
+) -> None:
     path = tmp_path / "log"
     path.write_text(json.dumps([[{"role": "user", "content": content}] for content in many("a")[1]]))
     first = await stopped_midway(store, path)
-    came = first.results[0].sessions
-    assert 0 < came < 200
+    imported = first.results[0].sessions
+    assert 0 < imported < 200
     second = Follower(Target(store, SPACE), "log", path)
     assert await second.advance(defer=False)
     await second.finish()
-    assert (second.results[0].sessions, second.results[0].known) == (200 - came, came)
+    assert (second.results[0].sessions, second.results[0].known) == (200 - imported, imported)
     await assert_whole(store)
 
 
-async def test_lines_that_came_since_the_last_look_are_taken_at_the_end(store: Store, tmp_path: Path) -> None:
+async def test_lines_written_since_the_last_poll_are_imported_at_the_end(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "log"
     whole = lines_of("a", "one", "two", "three", "four")
     lines = whole.splitlines(keepends=True)
@@ -108,14 +110,12 @@ async def test_lines_that_came_since_the_last_look_are_taken_at_the_end(store: S
 
 
 def add(path: Path, id: str, *contents: str, end: bytes = b"\n") -> None:
-    """Adds the last of these lines to a log that has those before them."""
+    """Appends the last of these lines to a log that has the others."""
     with path.open("ab") as file:
         file.write(lines_of(id, *contents).splitlines()[-1] + end)
 
 
-async def test_a_file_that_was_renamed_is_read_to_its_end_before_the_one_in_its_place(
-    store: Store, tmp_path: Path
-) -> None:
+async def test_a_renamed_file_is_read_to_its_end_before_its_replacement(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(lines_of("a", "one"))
     follower = Follower(Target(store, SPACE), "log", path)
@@ -133,7 +133,7 @@ async def test_a_file_that_was_renamed_is_read_to_its_end_before_the_one_in_its_
     await assert_whole(store)
 
 
-async def test_a_file_that_was_renamed_is_read_on_while_nothing_is_in_its_place(store: Store, tmp_path: Path) -> None:
+async def test_a_renamed_file_without_a_replacement_is_read_on(store: Store, tmp_path: Path) -> None:
     path, renamed = tmp_path / "log", tmp_path / "log.1"
     path.write_bytes(lines_of("a", "one"))
     follower = Follower(Target(store, SPACE), "log", path)
@@ -149,10 +149,10 @@ async def test_a_file_that_was_renamed_is_read_on_while_nothing_is_in_its_place(
     assert follower.problem == "can't be read: No such file or directory"
 
 
-async def test_no_more_files_are_kept_open_than_may_be_and_those_that_grew_last(store: Store, tmp_path: Path) -> None:
-    kept = Kept(most=2)
+async def test_only_a_limited_number_of_files_is_held_open_the_last_to_grow(store: Store, tmp_path: Path) -> None:
+    held = HeldFiles(limit=2)
     paths = [tmp_path / str(number) for number in range(5)]
-    followers = [Follower(Target(store, SPACE), path.name, path, kept=kept) for path in paths]
+    followers = [Follower(Target(store, SPACE), path.name, path, held=held) for path in paths]
     for path, follower in zip(paths, followers, strict=True):
         path.write_bytes(lines_of(path.name, "one"))
         assert await follower.advance(defer=False)
@@ -169,17 +169,17 @@ async def test_no_more_files_are_kept_open_than_may_be_and_those_that_grew_last(
     assert open_in(tmp_path) == set()
 
 
-async def test_a_file_that_was_deleted_is_read_to_its_end_and_kept_no_longer(store: Store, tmp_path: Path) -> None:
+async def test_a_deleted_file_is_read_to_its_end_and_released(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(lines_of("a", "one"))
-    kept = Kept()
-    follower = Follower(Target(store, SPACE), "log", path, kept=kept)
+    held = HeldFiles()
+    follower = Follower(Target(store, SPACE), "log", path, held=held)
     assert await follower.advance(defer=False)
     add(path, "a", "one", "two")
     path.unlink()
     assert not await follower.advance(defer=False)
     assert await texts(store, "a") == ["one", "two"]
-    assert kept.open(follower) is None
+    assert held.open(follower) is None
     await follower.finish()
 
 
@@ -188,15 +188,15 @@ def texts_of(path: Path) -> list[str]:
 
 
 def open_in(folder: Path) -> set[str]:
-    """The names of the files of a folder that this process has open."""
+    """The names of the files in a folder that this process has open."""
     return {Path(file.path).name for file in psutil.Process().open_files() if Path(file.path).parent == folder}
 
 
-async def test_a_file_that_needs_another_one_waits_for_it(store: Store) -> None:
+async def test_a_file_that_needs_another_is_deferred_until_that_is_imported(store: Store) -> None:
     target = Target(store, SPACE)
     child, parent = (Follower(target, name, FORK / name) for name in ("session.1.jsonl", "session.jsonl"))
     for _ in range(2):
-        with pytest.raises(NotYet):
+        with pytest.raises(MissingSessions):
             await child.advance(defer=True)
         assert await nodes_of(store) == []
     assert await parent.advance(defer=True)

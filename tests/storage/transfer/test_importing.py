@@ -1,4 +1,4 @@
-"""A reading comes into a space whole or not at all, and real logs are counted as their source counts them."""
+"""Sessions are imported whole or not at all, and real logs are counted as their source counts them."""
 
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +15,7 @@ from storage.transfer.importing import import_reading
 from tests.storage.spaces import SPACE, assert_whole, bring, load, log_of, nodes_of, own_types, plain
 from tests.storage.transfer.formats.logs import DEEPSEEK, OASST, TAU_BENCH
 
-# User, assistant, tool and system messages, and calls, that the source's own tools count.
+# User, assistant, tool and system messages, and calls, as counted by the source's own tools.
 COUNTS = {
     "deepseek-harness/cancel-tool-calls/session.jsonl": (2, 1, 2, 0, 2),
     "deepseek-harness/compaction-recovery/session.jsonl": (2, 2, 1, 0, 1),
@@ -33,7 +33,7 @@ COUNTED = ("user/message", "assistant/message", "tool/result", "system/message",
 
 
 def draft(key: str, *contents: str, **given: object) -> ForeignSession:
-    return replace(ForeignSession(key, None, [UserMessage(content=content) for content in contents]), **given)  # type: ignore[arg-type]
+    return replace(ForeignSession(key, None, [UserMessage(content=content) for content in contents]), **given)  # type: ignore[arg-type]  # checked when the test runs
 
 
 def reading(*sessions: ForeignSession) -> Reading:
@@ -89,7 +89,7 @@ async def test_real_trees_become_sessions_with_a_fork_for_each_further_reply(sto
     await assert_whole(store)
 
 
-async def test_all_that_a_session_has_comes_in(store: Store) -> None:
+async def test_everything_of_a_session_is_imported(store: Store) -> None:
     session = draft(
         "a",
         "hello",
@@ -141,7 +141,7 @@ async def test_a_fork_inherits_nothing_that_it_does_not_have(store: Store, promp
     assert (slot and slot.content) == prompt
 
 
-async def test_roots_come_under_a_parent_that_is_named(store: Store) -> None:
+async def test_roots_are_imported_under_the_given_parent(store: Store) -> None:
     await store.tree.create(SPACE, NewSession(id="top"))
     done = await load(store, reading(draft("a", "one"), draft("b", source="a", at_seq=1)), parent_id="top")
     nodes = {node.id: node for node in await nodes_of(store)}
