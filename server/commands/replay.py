@@ -38,7 +38,7 @@ async def replay(settings: Settings, space: str) -> None:
 
 def _events() -> list[Event]:
     """The turn, without its times: each round happens when it is replayed."""
-    reading = registry.read(LIVE.name, LIVE.read_text("utf-8"))
+    reading = registry.read_document(LIVE.name, LIVE.read_text("utf-8"))
     return [event.model_copy(update={"timestamp": None}) for event in reading.sessions[0].events]
 
 

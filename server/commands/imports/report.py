@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from server.commands.terminal import fail, print_json
-from storage.transfer.formats.foreign import ImportWarnings
+from storage.transfer.formats.shared.foreign import ImportWarnings
 from storage.transfer.importing import Imported
 
 COLUMNS = {
@@ -133,7 +133,7 @@ class Report:
         for format, _, done in self.outcomes:
             losses[format].include(done.losses)
         for format, found in losses.items():
-            for warning in found.warnings():
+            for warning in found.messages():
                 _line(console, f"{format}: {warning}")
 
 

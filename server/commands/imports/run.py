@@ -9,7 +9,7 @@ from server.commands.imports.inputs import Input
 from server.commands.imports.report import Report
 from server.commands.terminal import progress
 from storage import errors
-from storage.transfer.formats.foreign import ForeignSession, Step
+from storage.transfer.formats.shared.foreign import ForeignSession, Step
 from storage.transfer.importing import NotYet, Target, has_to_wait
 from storage.transfer.importing.stream import Here, Source, import_document
 from storage.transfer.parsing.frames import Wanted

@@ -3,7 +3,7 @@
 from storage.lifecycle import NewSession
 from storage.session import SessionMeta
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession
+from storage.transfer.formats.shared.foreign import ForeignSession
 from storage.transfer.importing.target import Point, Target
 
 _PAGE = 1_000

@@ -1,6 +1,6 @@
 """Importing what a reader of logs tells: at once and whole, or step by step onto what is there already.
 
-A step is a session, an event of one, or a label (`storage.transfer.formats.foreign`). Events wait in an
+A step is a session, an event of one, or a label (`storage.transfer.formats.shared.foreign`). Events wait in an
 `ImportedLog` until there are enough for a commit; then the `resolver` finds or creates their session, and they are
 compared or appended.
 """
@@ -11,7 +11,14 @@ from dataclasses import replace
 
 from storage import errors
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Reading, Renamed, Step
+from storage.transfer.formats.shared.foreign import (
+    ForeignDocument,
+    ForeignEvent,
+    ForeignLabel,
+    ForeignSession,
+    ImportWarnings,
+    Step,
+)
 from storage.transfer.importing import fitting
 from storage.transfer.importing.log import ImportedLog
 from storage.transfer.importing.resolver import Imported, Places, PutAway, Session
@@ -44,7 +51,9 @@ async def has_to_wait(target: Target, given: ForeignSession) -> NotYet | None:
     return NotYet(frozenset(missing), given.id) if missing else None
 
 
-async def import_reading(store: Store, space: str, reading: Reading, *, parent_id: str | None = None) -> Imported:
+async def import_reading(
+    store: Store, space: str, reading: ForeignDocument, *, parent_id: str | None = None
+) -> Imported:
     """Makes the sessions of a reading, its roots under `parent_id` if one is given, else as roots: all, or none.
 
     When something is refused (an id that is taken, an event that breaks a rule) or the import is cancelled, what it
@@ -93,7 +102,7 @@ class Import:
                 await self._begin(step)
             elif step.key not in self.done.refused:
                 session = self._open.get(step.key) or await self._taken_up(step.key)
-                if isinstance(step, Renamed):
+                if isinstance(step, ForeignLabel):
                     session.rename(step.label)
                 elif session.log.add(step):
                     await self._settle_in_order(session)
@@ -116,7 +125,7 @@ class Import:
         self._places.unfinished.clear()
         self._places.known.clear()
         self.done.ids = {key: self.done.ids[key] for key in self._told if key in self.done.ids}
-        self.done.warnings = self.done.losses.warnings()
+        self.done.warnings = self.done.losses.messages()
         return self.done
 
     async def undo(self) -> list[str]:
@@ -133,7 +142,7 @@ class Import:
         self._told.append(given.key)
         told = replace(given, events=())  # which wait in its log alone
         self._opened(fitting.session_fitted(told, self.done.losses) if self._again else told)
-        await self.take([Logged(given.key, event) for event in given.events])
+        await self.take([ForeignEvent(given.key, event) for event in given.events])
 
     def _opened(self, given: ForeignSession) -> Session:
         start = given.at_seq or 0 if given.source is not None else 0

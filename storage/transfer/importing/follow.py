@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from storage import errors
-from storage.transfer.formats import records, registry
-from storage.transfer.formats.records import MAX_RECORD_BYTES, Broken, Line, Record
+from storage.transfer.formats import registry
+from storage.transfer.formats.shared import records
+from storage.transfer.formats.shared.records import MAX_RECORD_BYTES, BrokenRecord, Line, Record
 from storage.transfer.importing.engine import Import, NotYet
 from storage.transfer.importing.held import Kept
 from storage.transfer.importing.resolver import Imported
@@ -67,7 +68,7 @@ class Follower:
         self._position = 0
         self._number = 0
         self._passes_over = False
-        self._feed: registry.Feed | None = None
+        self._feed: registry.DocumentReader | None = None
         self._run: Import | None = None
 
     async def advance(self, *, defer: bool) -> bool:
@@ -167,7 +168,9 @@ class Follower:
             stream.seek(self._position)
             rest = stream.read(MAX_RECORD_BYTES + 1)
         if rest.strip() and not self._passes_over:
-            await self._run.take(self._feed.add(records.line(self._name, Line(self._number + 1, rest, whole=False))))
+            await self._run.take(
+                self._feed.add(records.parse_line(self._name, Line(self._number + 1, rest, whole=False)))
+            )
 
     async def _finish_run(self) -> None:
         if self._run is not None and self._feed is not None:
@@ -177,16 +180,16 @@ class Follower:
 
     def _has_lines(self, stream: BinaryIO, *, defer: bool) -> bool:
         """Whether the file is JSON lines; then it is told by the first of them."""
-        head: list[Record | Broken] = []
+        head: list[Record | BrokenRecord] = []
         stream.seek(0)
         while len(head) < registry.HEAD and (line := self._line(stream)) is not None:
-            head.append(records.line(self._name, line))
+            head.append(records.parse_line(self._name, line))
         self._start_over()
-        if not head or not records.is_line(head[0]):
+        if not head or not records.is_json_lines(head[0]):
             return False
-        self._feed = registry.feed(self._name, head, self._given, lenient=True)
+        self._feed = registry.reader_for(self._name, head, self._given, lenient=True)
         self.format = self._feed.format
-        self._run = Import(self._target, self.format, self._feed.losses, again=True, defer=defer)
+        self._run = Import(self._target, self.format, self._feed.warnings, again=True, defer=defer)
         self._inode = os.fstat(stream.fileno()).st_ino
         self._is_whole = False
         return True
@@ -210,7 +213,7 @@ class Follower:
         turn = self._position
         went_on = True
         while went_on and (line := self._line(stream)) is not None:
-            await self._run.take(self._feed.add(records.line(self._name, line)))
+            await self._run.take(self._feed.add(records.parse_line(self._name, line)))
             if self._position - turn >= _TURN_BYTES:
                 turn = self._position
                 await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import orjson
 
 from storage import events
-from storage.transfer.formats.foreign import ForeignSession, Logged
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession
 from storage.transfer.importing.target import Point
 
 TOLD_BY = 64
@@ -14,7 +14,7 @@ TOLD_BY = 64
 _SIZES = (TOLD_BY, 32, 16, 8, 4, 2, 1)
 
 
-def of_content(format: str, given: ForeignSession, source: Point | None, waiting: Sequence[Logged]) -> list[str]:
+def of_content(format: str, given: ForeignSession, source: Point | None, waiting: Sequence[ForeignEvent]) -> list[str]:
     """The ids under which a log that begins with these events may stand, the one for its present length first."""
     if not waiting:
         return [of_facts(format, given, source)]

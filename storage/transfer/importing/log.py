@@ -8,7 +8,7 @@ from storage import errors, events, text
 from storage.database import MAX_COMMIT_BYTES, MAX_EVENTS
 from storage.events import APPEND, CustomEvent, Event, InsightDelivered, RunFeedback, SurfaceHide, Surfacing
 from storage.session import SessionMeta
-from storage.transfer.formats.foreign import ImportWarnings, Logged
+from storage.transfer.formats.shared.foreign import ForeignEvent, ImportWarnings
 from storage.transfer.importing import fitting
 from storage.transfer.importing.target import Target
 
@@ -17,7 +17,10 @@ COMMIT_WEIGHT = 1024 * 1024
 MAX_EVENT_BYTES = MAX_COMMIT_BYTES - 4096
 """What an event may take, so that a commit of it alone has room for its own fields."""
 _REFUSED = CustomEvent(name="event/refused", data="{}")
-"""Stands where a log took an event in no form. Not `HOLE`: a record left out there may be whole by the next import."""
+"""Stands where a log took an event in no form.
+
+Not `PLACEHOLDER`: a record left out there may be whole by the next import.
+"""
 _MADE_HERE = (SurfaceHide, RunFeedback, InsightDelivered)
 """What people and servers add to a log here, and no source knows of."""
 
@@ -39,7 +42,7 @@ class ImportedLog:
         self.id = ""
         self.position = start
         self.shifts: tuple[Shift, ...] = ()
-        self.waiting: list[Logged] = []
+        self.waiting: list[ForeignEvent] = []
         self._weights: list[int] = []
         self.weight = 0
         self.written = 0
@@ -47,7 +50,7 @@ class ImportedLog:
         self._losses = losses
         self._lenient = lenient
 
-    def add(self, logged: Logged) -> bool:
+    def add(self, logged: ForeignEvent) -> bool:
         """Takes the next event; whether enough for a commit waits."""
         weight = events.weight(logged.event)
         if self._lenient and weight > fitting.SUSPICIOUS_CHARACTERS:
@@ -181,7 +184,7 @@ class ImportedLog:
             changed["source_event_seqs"] = [self.seq_here(seq) for seq in event.source_event_seqs]
         return event.model_copy(update=changed) if changed else event
 
-    def _is_same(self, logged: Logged, there: Event) -> bool:
+    def _is_same(self, logged: ForeignEvent, there: Event) -> bool:
         """Whether an event there is this one, as it came or in the form in which it was taken."""
         stored = events.dump(there)
         draft = self._moved(logged.event) if self.shifts else logged.event

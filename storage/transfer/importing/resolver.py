@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from storage import errors
 from storage.lifecycle import DEFAULT_LABELS
 from storage.session import MAX_LABEL, SessionMeta
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings
 from storage.transfer.importing import ids as import_ids
 from storage.transfer.importing.log import ImportedLog, Shift
 from storage.transfer.importing.target import Point, Target

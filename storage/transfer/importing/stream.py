@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import BinaryIO, Protocol
 
-from storage.transfer.formats.foreign import ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ImportWarnings, Step
 from storage.transfer.importing.engine import Import, NotYet
 from storage.transfer.importing.log import COMMIT_WEIGHT
 from storage.transfer.importing.resolver import Imported
@@ -90,7 +90,7 @@ async def import_document(
     losses = source.losses
     losses.include(done.losses)
     done.losses = losses
-    done.warnings = losses.warnings()
+    done.warnings = losses.messages()
     return format, done
 
 

@@ -5,8 +5,8 @@ from typing import BinaryIO, NamedTuple
 
 from storage import errors, events
 from storage.transfer.formats import registry
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
-from storage.transfer.formats.records import Broken, Record, records
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.records import BrokenRecord, Record, read_records
 
 STEP_WEIGHT = 200
 """What a step weighs beside its texts and events."""
@@ -34,8 +34,8 @@ class Document:
     """
 
     def __init__(self, name: str, stream: BinaryIO, format: str | None = None) -> None:
-        head, self._found = registry.head_of(records(name, stream))
-        self._feed = registry.feed(name, head, format, lenient=True)
+        head, self._found = registry.peek_records(read_records(name, stream))
+        self._feed = registry.reader_for(name, head, format, lenient=True)
 
     @property
     def format(self) -> str:
@@ -45,7 +45,7 @@ class Document:
     @property
     def losses(self) -> ImportWarnings:
         """What was lost so far."""
-        return self._feed.losses
+        return self._feed.warnings
 
     def parts(self, stopped: Callable[[], bool] = never) -> Iterator[Part]:
         """The steps of each record, in order; once `stopped` is true, as if the document ended there.
@@ -61,7 +61,7 @@ class Document:
             raise errors.BadInput(self.losses.first_broken)
         yield _weighed(self._feed.end())
 
-    def _part(self, record: Record | Broken) -> Part:
+    def _part(self, record: Record | BrokenRecord) -> Part:
         return _weighed(self._feed.add(record))
 
 
@@ -71,7 +71,7 @@ def _weighed(steps: Sequence[Step]) -> Part:
 
 def _weight(step: Step) -> int:
     match step:
-        case Logged():
+        case ForeignEvent():
             return events.weight(step.event)
         case ForeignSession():
             texts = (step.system_prompt, step.memory, step.insight, step.metadata)

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from types import TracebackType
 from typing import Any, Self
 
-from storage.transfer.formats.foreign import ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ImportWarnings, Step
 from storage.transfer.parsing.document import Part
 from storage.transfer.parsing.frames import Begun, Ended, Failed, Frame, Passed, Taken, Told, Wanted, dumps, loads
 from storage.transfer.parsing.serving import AHEAD_WEIGHT, serve

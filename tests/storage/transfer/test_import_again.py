@@ -22,7 +22,7 @@ from storage.events import (
 from storage.session import MAX_LABEL, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Renamed, Step
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ForeignSession, ImportWarnings, Step
 from storage.transfer.importing import Import, Imported, NotYet, Target
 from storage.transfer.importing.engine import OPEN_LOGS
 from storage.transfer.importing.log import MAX_EVENT_BYTES
@@ -183,10 +183,10 @@ async def test_what_people_add_here_does_not_stand_in_the_way_of_a_log_that_grow
 
 
 async def test_seqs_that_a_log_names_follow_what_was_added_here(store: Store) -> None:
-    steps: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in said("one", "two"))]
+    steps: list[Step] = [ForeignSession("a", None, id="a"), *(ForeignEvent("a", event) for event in said("one", "two"))]
     await take(store, steps)
     await store.sessions.append(SPACE, "a", [SurfaceHide(from_seq=0, to_seq=1)])
-    steps += [Logged("a", UserMessage(content="three")), Logged("a", SurfaceHide(from_seq=2, to_seq=3))]
+    steps += [ForeignEvent("a", UserMessage(content="three")), ForeignEvent("a", SurfaceHide(from_seq=2, to_seq=3))]
     await take(store, steps)
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None
@@ -207,7 +207,7 @@ async def test_a_session_that_is_refused_costs_only_itself(store: Store) -> None
 
 async def test_an_event_that_the_log_refuses_is_kept_in_another_form(store: Store) -> None:
     events = [TurnStart(turn_id="t"), *said("one"), TurnEnd(turn_id="never"), *said("two")]
-    steps: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in events)]
+    steps: list[Step] = [ForeignSession("a", None, id="a"), *(ForeignEvent("a", event) for event in events)]
     done = await take(store, steps)
     assert done.warnings == ["1 turn/end event refused by the log kept in another form"]
     meta = await store.sessions.get(SPACE, "a")
@@ -224,7 +224,7 @@ async def test_an_event_that_the_log_refuses_in_two_forms_is_found_again(store: 
     op = SurfaceOp(op=SurfaceOpKind.REPLACE, start=0, end=0)
     summary = UserMessage(content="summary", turn_id="never", surface_op=op)
     steps: list[Step] = [ForeignSession("a", None, id="a")]
-    steps += [Logged("a", event) for event in (*said("one"), summary, *said("two"))]
+    steps += [ForeignEvent("a", event) for event in (*said("one"), summary, *said("two"))]
     done = await take(store, steps)
     assert done.warnings == ["2 user/message events refused by the log kept in another form"]
     assert await texts(store, "a") == ["one", "custom", "two"]
@@ -244,7 +244,7 @@ async def test_an_event_that_the_log_refuses_in_two_forms_is_found_again(store: 
 )
 async def test_json_that_is_too_large_is_cut_whatever_makes_it_so(store: Store, data: Any) -> None:
     events = [CustomEvent(name="snapshot", data=json.dumps(data)), *said("after")]
-    steps: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in events)]
+    steps: list[Step] = [ForeignSession("a", None, id="a"), *(ForeignEvent("a", event) for event in events)]
     done = await take(store, steps)
     assert done.warnings == [f"1 event over {MAX_EVENT_BYTES} bytes cut to fit"]
     meta = await store.sessions.get(SPACE, "a")
@@ -269,7 +269,7 @@ async def test_a_record_that_was_torn_and_is_whole_now_is_not_passed_over(store:
 async def test_an_event_that_is_too_large_is_cut_and_found_again(store: Store) -> None:
     steps: list[Step] = [
         ForeignSession("a", None, id="a"),
-        *(Logged("a", event) for event in said("x" * 9_000_000, "after")),
+        *(ForeignEvent("a", event) for event in said("x" * 9_000_000, "after")),
     ]
     done = await take(store, steps)
     assert done.warnings == [f"1 event over {MAX_EVENT_BYTES} bytes cut to fit"]
@@ -283,7 +283,7 @@ async def test_an_event_that_is_too_large_is_cut_and_found_again(store: Store) -
 async def test_a_session_of_another_file_is_waited_for_and_done_without_at_last(store: Store) -> None:
     child: list[Step] = [
         ForeignSession("c", None, id="c", parent_id="p"),
-        *(Logged("c", event) for event in said("one")),
+        *(ForeignEvent("c", event) for event in said("one")),
     ]
     with pytest.raises(NotYet):
         await take(store, child, defer=True)
@@ -302,7 +302,7 @@ async def test_a_log_that_repeats_another_is_a_fork_as_far_as_it_does(
 ) -> None:
     await bring(store, "a", lines_of("a", "one", "two", "three", "four"))
     session = ForeignSession("b", None, id="b", repeats="a", repeats_at_most=at_most)
-    steps: list[Step] = [session, *(Logged("b", event) for event in said("one", "two", "three", "vier"))]
+    steps: list[Step] = [session, *(ForeignEvent("b", event) for event in said("one", "two", "three", "vier"))]
     done = await take(store, steps)
     assert (done.sessions, done.forks, done.events) == (1, 1, 4 - shared)
     node = await store.tree.node(SPACE, "b")
@@ -316,7 +316,7 @@ async def test_a_log_that_repeats_another_is_a_fork_as_far_as_it_does(
 async def test_a_log_that_is_a_whole_beginning_of_another_is_a_fork_when_it_ends(store: Store) -> None:
     await bring(store, "a", lines_of("a", "one", "two"))
     session = ForeignSession("b", "B", id="b", repeats="a")
-    done = await take(store, [session, *(Logged("b", event) for event in said("one"))])
+    done = await take(store, [session, *(ForeignEvent("b", event) for event in said("one"))])
     assert (done.sessions, done.forks, done.events) == (1, 1, 0)
     assert await texts(store, "b") == ["one"]
 
@@ -335,24 +335,24 @@ async def test_a_parent_may_be_told_after_its_child(store: Store) -> None:
 
 
 async def test_a_label_that_comes_late_names_the_session(store: Store) -> None:
-    start: list[Step] = [ForeignSession("a", "first", id="a"), *(Logged("a", event) for event in said("one"))]
-    await take(store, [*start, Renamed("a", "second")])
+    start: list[Step] = [ForeignSession("a", "first", id="a"), *(ForeignEvent("a", event) for event in said("one"))]
+    await take(store, [*start, ForeignLabel("a", "second")])
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None and meta.label == "second"
     await store.sessions.update(SPACE, "a", {"label": "by hand"})
-    await take(store, [*start, Renamed("a", "second")])
+    await take(store, [*start, ForeignLabel("a", "second")])
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None and meta.label == "by hand"
-    more: list[Step] = [Logged("a", UserMessage(content="two")), Renamed("a", "third")]
-    await take(store, [*start, Renamed("a", "second"), *more])
+    more: list[Step] = [ForeignEvent("a", UserMessage(content="two")), ForeignLabel("a", "third")]
+    await take(store, [*start, ForeignLabel("a", "second"), *more])
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None and (meta.label, meta.head) == ("by hand", 2)
 
 
 async def test_a_label_that_is_all_that_has_grown_names_the_session(store: Store) -> None:
-    named: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in said("one"))]
+    named: list[Step] = [ForeignSession("a", None, id="a"), *(ForeignEvent("a", event) for event in said("one"))]
     for label in ("first", "second", "third " * 200):
-        named.append(Renamed("a", label))
+        named.append(ForeignLabel("a", label))
         await take(store, named)
         meta = await store.sessions.get(SPACE, "a")
         assert meta is not None and meta.label == label[:MAX_LABEL]
@@ -363,7 +363,7 @@ async def test_an_import_that_was_cut_off_is_completed_by_the_next(store: Store)
     given: dict[str, Any] = {"memory": "m", "insight": "i", "systemPrompt": "p", "status": "ARCHIVED", "refs": ["b"]}
     whole = lines_of("a", "one", "two", **given) + lines_of("b")
     cut_off = Import(Target(store, SPACE), "made", ImportWarnings(), again=True)
-    await cut_off.take([ForeignSession("a", "Root", id="a"), *(Logged("a", event) for event in said("one"))])
+    await cut_off.take([ForeignSession("a", "Root", id="a"), *(ForeignEvent("a", event) for event in said("one"))])
     await cut_off.settle()
     done = await bring(store, "a", whole)
     assert (done.known, done.sessions, done.events, done.warnings) == (1, 1, 1, [])
@@ -396,7 +396,7 @@ async def test_what_was_changed_here_since_an_import_stays(store: Store) -> None
 async def test_forks_nested_deeper_than_the_forest_stand_beside_each_other(store: Store) -> None:
     steps: list[Step] = [ForeignSession("0", None, id="0")]
     steps += [ForeignSession(f"{n}", None, id=f"{n}", parent=f"{n - 1}") for n in range(1, 260)]
-    steps.append(Logged("259", UserMessage(content="last")))
+    steps.append(ForeignEvent("259", UserMessage(content="last")))
     done = await take(store, steps)
     assert (done.refused, done.warnings) == ({}, ["3 sessions put beside the parent, as nothing can stand deeper"])
     nodes = {node.id: node.parent_id for node in await nodes_of(store)}
@@ -438,12 +438,12 @@ async def test_a_reference_that_was_removed_here_stays_away(store: Store) -> Non
 
 
 async def test_a_log_that_repeats_a_longer_one_waits_for_it_to_be_that_long(store: Store) -> None:
-    await take(store, [ForeignSession("p", None, id="p"), *(Logged("p", event) for event in said("one"))])
+    await take(store, [ForeignSession("p", None, id="p"), *(ForeignEvent("p", event) for event in said("one"))])
     child: list[Step] = [ForeignSession("c", None, id="c", repeats="p", repeats_at_most=2)]
-    child += [Logged("c", event) for event in said("one", "two", "three")]
+    child += [ForeignEvent("c", event) for event in said("one", "two", "three")]
     with pytest.raises(NotYet):
         await take(store, child, defer=True)
-    await take(store, [ForeignSession("p", None, id="p"), *(Logged("p", event) for event in said("one", "two"))])
+    await take(store, [ForeignSession("p", None, id="p"), *(ForeignEvent("p", event) for event in said("one", "two"))])
     await take(store, child, defer=True)
     node = await store.tree.node(SPACE, "c")
     assert node is not None
@@ -451,10 +451,10 @@ async def test_a_log_that_repeats_a_longer_one_waits_for_it_to_be_that_long(stor
 
 
 async def test_the_label_that_a_fork_has_inherited_gives_way_to_its_own(store: Store) -> None:
-    start: list[Step] = [ForeignSession("a", "first", id="a"), *(Logged("a", event) for event in said("one"))]
+    start: list[Step] = [ForeignSession("a", "first", id="a"), *(ForeignEvent("a", event) for event in said("one"))]
     start.append(ForeignSession("f", None, id="f", parent="a", source="a", at_seq=1, counted=False))
     await take(store, start)
-    await take(store, [*start, Logged("f", said("two")[0]), Renamed("f", "own")])
+    await take(store, [*start, ForeignEvent("f", said("two")[0]), ForeignLabel("f", "own")])
     meta = await store.sessions.get(SPACE, "f")
     assert meta is not None and meta.label == "own"
 
@@ -479,7 +479,7 @@ async def test_logs_that_are_told_in_turns_come_in_whole_and_in_order(store: Sto
         elif expected:
             key = random.choice(list(expected))
             content = str(number) * random.choice([1, 1, 1, 20_000])
-            steps.append(Logged(key, UserMessage(content=content)))
+            steps.append(ForeignEvent(key, UserMessage(content=content)))
             expected[key].append(content)
         if len(expected) == len(keys) and number > 1_500:
             break
@@ -541,7 +541,7 @@ async def test_imports_of_one_growing_log_at_a_time_append_nothing_twice(store: 
         await run.take([ForeignSession("a", None, id="a")])
     for event in events:
         for run in runs:
-            await run.take([Logged("a", event)])
+            await run.take([ForeignEvent("a", event)])
             await run.settle()
     done = [await run.finish() for run in runs]
     assert await texts(store, "a") == ["one", "two", "three", "four"]
@@ -568,10 +568,10 @@ async def test_imports_of_the_same_logs_at_a_time_make_each_session_once(store: 
 
 async def test_what_others_say_in_a_followed_session_makes_its_log_go_on_in_a_fork(store: Store) -> None:
     run = Import(Target(store, SPACE), "made", ImportWarnings(), again=True)
-    await run.take([ForeignSession("a", None, id="a"), Logged("a", said("one")[0])])
+    await run.take([ForeignSession("a", None, id="a"), ForeignEvent("a", said("one")[0])])
     await run.settle()
     await store.sessions.append(SPACE, "a", said("between"))
-    await run.take([Logged("a", said("two")[0])])
+    await run.take([ForeignEvent("a", said("two")[0])])
     done = await run.finish()
     assert await texts(store, "a") == ["one", "between"]
     assert await texts(store, "a.2") == ["one", "two"]

@@ -23,7 +23,7 @@ from storage import errors
 from storage.log.append import now
 from storage.store import Store
 from storage.text import format_instant
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
 from storage.transfer.importing import Target
 from storage.transfer.importing.dry_run import DryRun
 from storage.transfer.parsing.document import Document
