@@ -50,7 +50,7 @@ async def _prepare(settings: Settings) -> tuple[str, bool]:
     async with opened(settings) as store:
         if await store.sessions.count(SPACE, SessionFilter()) == 0:
             for sample in sorted(set(SAMPLES.glob("*.jsonl")) - {LIVE}):
-                await import_reading(store, SPACE, registry.read(sample.name, sample.read_text("utf-8")))
+                await import_reading(store, SPACE, registry.read_document(sample.name, sample.read_text("utf-8")))
         return store.database.name, await is_guarded(store.database, settings)
 
 

@@ -38,7 +38,7 @@ async def replay(settings: Settings, space: str) -> None:
 
 def _events() -> list[Event]:
     """The events of the turn, without timestamps, so that they get those of the replay."""
-    reading = registry.read(LIVE.name, LIVE.read_text("utf-8"))
+    reading = registry.read_document(LIVE.name, LIVE.read_text("utf-8"))
     return [event.model_copy(update={"timestamp": None}) for event in reading.sessions[0].events]
 
 

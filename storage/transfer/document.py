@@ -44,7 +44,7 @@ async def import_document(
     parent.
     """
     label = None if label is None else check_label(label)
-    reading = await asyncio.to_thread(registry.read, NAME, text.clean(document), _FORMATS[format])
+    reading = await asyncio.to_thread(registry.read_document, NAME, text.clean(document), _FORMATS[format])
     if not reading.sessions:
         raise errors.BadInput(f"{NAME}: holds no session")
     if id is not None or label is not None:

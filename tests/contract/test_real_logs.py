@@ -10,7 +10,7 @@ from storage.events import ToolResult
 from storage.store import Store
 from storage.transfer.document import export_document, import_document
 from storage.transfer.export import ExportFormat
-from storage.transfer.formats.registry import Reading
+from storage.transfer.formats.registry import ForeignDocument
 from storage.transfer.importing import import_reading
 from storage.views.records import records
 from storage.views.surface_node import UNKNOWN_OUTCOME
@@ -32,7 +32,7 @@ ORPHANS = (
 """The calls of the whole log that never got a result."""
 
 
-async def load(store: Store, reading: Reading) -> dict[str, str]:
+async def load(store: Store, reading: ForeignDocument) -> dict[str, str]:
     """Imports a reading; the ids of its sessions by their keys."""
     return (await import_reading(store, SPACE, reading)).ids
 

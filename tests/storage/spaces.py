@@ -14,7 +14,7 @@ from storage.store import Store
 from storage.topology import TopologyNode
 from storage.transfer.export import ExportFormat, export
 from storage.transfer.formats import registry
-from storage.transfer.formats.registry import Reading
+from storage.transfer.formats.registry import ForeignDocument
 from storage.transfer.importing import ImportResult, Target, import_reading
 from storage.transfer.importing.dry_run import DryRun
 from storage.transfer.importing.stream import import_stream
@@ -23,7 +23,9 @@ from tests.storage.transfer.formats.logs import DATA
 SPACE = "space"
 
 
-async def load(store: Store, reading: Reading, space: str = SPACE, parent_id: str | None = None) -> ImportResult:
+async def load(
+    store: Store, reading: ForeignDocument, space: str = SPACE, parent_id: str | None = None
+) -> ImportResult:
     return await import_reading(store, space, reading, parent_id=parent_id)
 
 
@@ -35,8 +37,8 @@ async def exported(
     return "".join(pieces)
 
 
-def read_lines(content: str) -> Reading:
-    return registry.read("export", content)
+def read_lines(content: str) -> ForeignDocument:
+    return registry.read_document("export", content)
 
 
 async def bring(

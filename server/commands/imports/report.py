@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from server.commands.terminal import fail, print_json
-from storage.transfer.formats.foreign import ImportWarnings
+from storage.transfer.formats.shared.foreign import ImportWarnings
 from storage.transfer.importing import ImportResult
 
 COLUMNS = {
@@ -133,7 +133,7 @@ class Report:
         for format, _, result in self.outcomes:
             by_format[format].include(result.warning_counts)
         for format, warnings in by_format.items():
-            for warning in warnings.warnings():
+            for warning in warnings.messages():
                 _line(console, f"{format}: {warning}")
 
 

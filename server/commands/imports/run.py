@@ -9,7 +9,7 @@ from server.commands.imports.inputs import Input
 from server.commands.imports.report import Report
 from server.commands.terminal import progress
 from storage import errors
-from storage.transfer.formats.foreign import ForeignSession, Step
+from storage.transfer.formats.shared.foreign import ForeignSession, Step
 from storage.transfer.importing import MissingSessions, Target, missing_sessions
 from storage.transfer.importing.stream import import_source
 from storage.transfer.parsing.frames import ParseRequest

@@ -16,9 +16,16 @@ from pydantic import Field
 from storage import errors, events, text
 from storage.events import Event, Instant, JsonText, Seq, Text
 from storage.session import SessionConfig, SessionStatus
-from storage.transfer.formats.foreign import HOLE, ForeignSession, ImportWarnings, Logged, Reader, Step
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.values import as_object, as_text, at
+from storage.transfer.formats.shared.foreign import (
+    PLACEHOLDER,
+    ForeignEvent,
+    ForeignSession,
+    ImportWarnings,
+    Reader,
+    Step,
+)
+from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.values import as_object, as_text, validating
 
 FORMAT = "sapwood"
 VERSION = 1
@@ -95,59 +102,59 @@ def fits(values: Sequence[object]) -> bool:
     return False
 
 
-def reader(name: str, losses: ImportWarnings) -> Reader:
+def reader(name: str, warnings: ImportWarnings) -> Reader:
     """Reads the sections of a file. A source that does not stand before its section is lost.
 
     BadInput is raised for a missing, broken or repeated header, with all that follows up to the next header; for an
     unknown version or type of event, a hole or repeat of seq, a field that breaks its rule, and a section whose source
     is needed but not there. A hole that records left out before explain is filled, so that all seqs named hold.
     """
-    return _Reader(losses)
+    return _Reader(warnings)
 
 
 class _Reader:
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
         self._heads: dict[str, int] = {}
         self._current: str | None = None
         self._left_out = 0
 
     def add(self, record: Record) -> Sequence[Step]:
-        fields = as_object(record.value, record.place)
+        fields = as_object(record.value, record.location)
         if fields.get("type") == "session":
             self._current = None
-            session = self._session(_header(fields, record.place, self._losses), record.place)
+            session = self._session(_header(fields, record.location, self._warnings), record.location)
             self._current = session.key
-            self._left_out = self._losses.left_out
+            self._left_out = self._warnings.left_out
             return [session]
         if self._current is None:
-            raise errors.BadInput(f"{record.place}: an event before the header line of its session")
-        return self._logged(self._current, fields, record.place)
+            raise errors.BadInput(f"{record.location}: an event before the header line of its session")
+        return self._logged(self._current, fields, record.location)
 
     def end(self) -> Sequence[Step]:
         return ()
 
-    def _logged(self, key: str, fields: dict[str, Any], place: str) -> Sequence[Step]:
+    def _logged(self, key: str, fields: dict[str, Any], location: str) -> Sequence[Step]:
         head, seq = self._heads[key], fields.get("seq")
-        left_out = self._losses.left_out - self._left_out
+        left_out = self._warnings.left_out - self._left_out
         if type(seq) is not int or not head <= seq <= head + left_out:
-            raise errors.BadInput(f"{place}: seq is {repr(seq)[:80]} where {head} comes next")
-        event = _event(fields, place, self._losses)
+            raise errors.BadInput(f"{location}: seq is {repr(seq)[:80]} where {head} comes next")
+        event = _event(fields, location, self._warnings)
         self._heads[key] = seq + 1
-        self._left_out = self._losses.left_out
-        return [*(Logged(key, HOLE) for _ in range(head, seq)), Logged(key, event)]
+        self._left_out = self._warnings.left_out
+        return [*(ForeignEvent(key, PLACEHOLDER) for _ in range(head, seq)), ForeignEvent(key, event)]
 
-    def _session(self, header: Header, place: str) -> ForeignSession:
+    def _session(self, header: Header, location: str) -> ForeignSession:
         if header.id in self._heads:
-            raise errors.BadInput(f"{place}: the file holds the session {header.id} twice")
+            raise errors.BadInput(f"{location}: the file holds the session {header.id} twice")
         source = header.source_session_id if header.source_session_id in self._heads else None
         if header.first_seq > 0:
-            self._check_source(header, source, place)
+            self._check_source(header, source, location)
         elif header.fork_seq:
-            self._losses.add("fork", "became a session of its own that holds the inherited events too")
+            self._warnings.add("fork", "became a session of its own that holds the inherited events too")
             source = None
         elif source is None and header.source_session_id is not None:
-            self._losses.add("session", "lost its source, which is not in the file before it")
+            self._warnings.add("session", "lost its source, which is not in the file before it")
         self._heads[header.id] = header.first_seq
         return ForeignSession(
             key=header.id,
@@ -167,46 +174,46 @@ class _Reader:
             archived=header.status is SessionStatus.ARCHIVED,
         )
 
-    def _check_source(self, header: Header, source: str | None, place: str) -> None:
+    def _check_source(self, header: Header, source: str | None, location: str) -> None:
         if source is None:
             raise errors.BadInput(
-                f"{place}: the section starts at seq {header.first_seq} and needs the section of its source "
+                f"{location}: the section starts at seq {header.first_seq} and needs the section of its source "
                 f"{header.source_session_id!r}, which is not in the file before it"
             )
         head = self._heads[source]
         if header.fork_seq != header.first_seq or header.first_seq > head:
             raise errors.BadInput(
-                f"{place}: firstSeq is {header.first_seq}, which must equal forkSeq ({header.fork_seq}) and "
+                f"{location}: firstSeq is {header.first_seq}, which must equal forkSeq ({header.fork_seq}) and "
                 f"be at most the length of the source's log ({head})"
             )
 
 
-def _header(fields: dict[str, Any], place: str, losses: ImportWarnings) -> Header:
+def _header(fields: dict[str, Any], location: str, warnings: ImportWarnings) -> Header:
     if fields.get("format") != FORMAT or fields.get("version") != VERSION:
         raise errors.BadInput(
-            f"{place}: a header of format {repr(fields.get('format'))[:80]}, "
+            f"{location}: a header of format {repr(fields.get('format'))[:80]}, "
             f"version {repr(fields.get('version'))[:80]}; "
             f"known here is {FORMAT!r}, version {VERSION}"
         )
-    return _made(Header, fields, place, losses)
+    return _made(Header, fields, location, warnings)
 
 
-def _event(fields: dict[str, Any], place: str, losses: ImportWarnings) -> Event:
+def _event(fields: dict[str, Any], location: str, warnings: ImportWarnings) -> Event:
     kind = _EVENTS.get(str(fields.get("type")))
     if kind is None:
-        raise errors.BadInput(f"{place}: {repr(fields.get('type'))[:80]} is not a type of event")
+        raise errors.BadInput(f"{location}: {repr(fields.get('type'))[:80]} is not a type of event")
     fields = {name: value for name, value in fields.items() if name != "seq"}
     if isinstance(retrieval := fields.get("retrieval"), dict):
-        fields["retrieval"] = _decoded(retrieval, {"details"}, place)
-    return _made(kind, fields, place, losses)
+        fields["retrieval"] = _decoded(retrieval, {"details"}, location)
+    return _made(kind, fields, location, warnings)
 
 
-def _made(kind: type[M], fields: dict[str, Any], place: str, losses: ImportWarnings) -> M:
+def _made(kind: type[M], fields: dict[str, Any], location: str, warnings: ImportWarnings) -> M:
     known = _names(kind)
-    given = _decoded({name: fields[name] for name in known & fields.keys()}, kind.json_fields, place)
-    with at(place):
+    given = _decoded({name: fields[name] for name in known & fields.keys()}, kind.json_fields, location)
+    with validating(location):
         made = kind.model_validate(given)
-    losses.fields("line", fields, known)
+    warnings.lost_fields("line", fields, known)
     return made
 
 
@@ -215,13 +222,13 @@ def _names(kind: type[events.Model]) -> frozenset[str]:
     return frozenset(field.alias for field in kind.model_fields.values() if field.alias and not field.exclude)
 
 
-def _decoded(fields: Mapping[str, Any], json_fields: AbstractSet[str], place: str) -> dict[str, Any]:
+def _decoded(fields: Mapping[str, Any], json_fields: AbstractSet[str], location: str) -> dict[str, Any]:
     decoded: dict[str, Any] = {}
     for name, value in fields.items():
         if name in json_fields:
-            decoded[name] = text.to_json(value, f"{place}: {name}")
+            decoded[name] = text.to_json(value, f"{location}: {name}")
         elif name in _INSTANTS and value is not None:
-            decoded[name] = text.instant(as_text(value, f"{place}: {name}"), f"{place}: {name}")
+            decoded[name] = text.instant(as_text(value, f"{location}: {name}"), f"{location}: {name}")
         elif value is not None:
             decoded[name] = value
     return decoded

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from storage import errors
-from storage.transfer.formats import facts
-from storage.transfer.formats.branches import branches, forks
-from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
-from storage.transfer.formats.naming import OwnIds, label_of_events
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.unreadable import kept, objects
-from storage.transfer.formats.values import as_object, as_text, most
+from storage.transfer.formats.shared import facts
+from storage.transfer.formats.shared.branches import fork_sessions, split_branches
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.log_builder import LogBuilder
+from storage.transfer.formats.shared.naming import SessionIds, label_of_events
+from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.unreadable import keep_unreadable, objects_in
+from storage.transfer.formats.shared.values import as_object, as_text, most
 
 FORMAT = "open-assistant"
 
@@ -38,40 +38,42 @@ def _is_tree(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: ImportWarnings) -> "OpenAssistant":
+def reader(name: str, warnings: ImportWarnings) -> "OpenAssistantReader":
     """A reader of one document."""
-    return OpenAssistant(losses)
+    return OpenAssistantReader(warnings)
 
 
-class OpenAssistant:
+class OpenAssistantReader:
     """A session per tree and a fork, not counted, per further reply."""
 
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
         self._sessions = 0
-        self._ids = OwnIds()
+        self._ids = SessionIds()
 
     def add(self, record: Record) -> Sequence[Step]:
         """The sessions of a tree. Raises BadInput for what is none."""
-        tree = as_object(record.value, record.place)
+        tree = as_object(record.value, record.location)
         told = {name: value for name, value in tree.items() if name not in ("prompt", "message_tree_id")}
         keys = itertools.count(self._sessions)
-        losses = self._losses.apart()
-        metadata = facts.told(told, record.place, losses) if told else None
-        dialogue = Dialogue(str(next(keys)), losses)
-        prompt = _message(tree.get("prompt"), f"{record.place} prompt")
-        writer = _Writer(dialogue, losses)
-        found = list(branches(prompt, lambda message: _replies(message, losses), lambda _: str(next(keys)), writer))
-        tree_id = self._ids.take(tree.get("message_tree_id"), losses)
+        warnings = self._warnings.for_record()
+        metadata = facts.storable_json(told, record.location, warnings) if told else None
+        builder = LogBuilder(str(next(keys)), warnings)
+        prompt = _message(tree.get("prompt"), f"{record.location} prompt")
+        writer = _Writer(builder, warnings)
+        found = list(
+            split_branches(prompt, lambda message: _replies(message, warnings), lambda _: str(next(keys)), writer)
+        )
+        tree_id = self._ids.claim(tree.get("message_tree_id"), warnings)
         session = ForeignSession(
-            key=dialogue.key,
+            key=builder.key,
             label=label_of_events(found[0].events),
             events=found[0].events,
             id=tree_id,
             metadata=metadata,
         )
-        sessions = [session, *forks(found, tree_id, _message_id, self._ids, losses)]
-        self._losses.include(losses)
+        sessions = [session, *fork_sessions(found, tree_id, _message_id, self._ids, warnings)]
+        self._warnings.include(warnings)
         self._sessions += len(sessions)
         return sessions
 
@@ -82,43 +84,45 @@ class OpenAssistant:
 
 class _Message(NamedTuple):
     fields: dict[str, Any]
-    place: str
+    location: str
 
 
-def _message(value: object, place: str) -> _Message:
-    return _Message(as_object(value, place), place)
+def _message(value: object, location: str) -> _Message:
+    return _Message(as_object(value, location), location)
 
 
-def _replies(message: _Message, losses: ImportWarnings) -> list[_Message]:
-    replies = objects(message.fields.get("replies") or [], f"{message.place}.replies", losses)
+def _replies(message: _Message, warnings: ImportWarnings) -> list[_Message]:
+    replies = objects_in(message.fields.get("replies") or [], f"{message.location}.replies", warnings)
     return [_Message(*reply) for reply in replies]
 
 
 class _Writer:
-    def __init__(self, dialogue: Dialogue, losses: ImportWarnings) -> None:
-        self.dialogue = dialogue
-        self._losses = losses
+    def __init__(self, builder: LogBuilder, warnings: ImportWarnings) -> None:
+        self.builder = builder
+        self._warnings = warnings
 
     def add(self, node: _Message) -> None:
-        with kept(node.fields, self.dialogue, self._losses, without="replies"):
+        with keep_unreadable(node.fields, self.builder, self._warnings, without="replies"):
             self._add(node)
 
     def _add(self, node: _Message) -> None:
-        content = as_text(node.fields.get("text"), f"{node.place}.text")
+        content = as_text(node.fields.get("text"), f"{node.location}.text")
         match node.fields.get("role"):
             case "prompter":
-                self.dialogue.user(content)
+                self.builder.user(content)
             case "assistant":
-                self.dialogue.assistant(content)
+                self.builder.assistant(content)
             case other:
-                raise errors.BadInput(f"{node.place}.role: {str(other)[:40]!r} is neither 'prompter' nor 'assistant'")
-        self._losses.fields("message", node.fields, {"text", "role", "replies"})
+                raise errors.BadInput(
+                    f"{node.location}.role: {str(other)[:40]!r} is neither 'prompter' nor 'assistant'"
+                )
+        self._warnings.lost_fields("message", node.fields, {"text", "role", "replies"})
 
     def end(self) -> None:
         pass
 
     def fork(self, key: str) -> "_Writer":
-        return _Writer(self.dialogue.fork(key), self._losses)
+        return _Writer(self.builder.fork(key), self._warnings)
 
 
 def _message_id(message: _Message) -> object:

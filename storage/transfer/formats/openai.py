@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage.events import JsonText
-from storage.transfer.formats import facts
-from storage.transfer.formats.chat import add_message, is_message
-from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
-from storage.transfer.formats.naming import label_of_events
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.unreadable import kept
-from storage.transfer.formats.values import as_list, most
+from storage.transfer.formats.shared import facts
+from storage.transfer.formats.shared.chat import add_message, is_message
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.log_builder import LogBuilder
+from storage.transfer.formats.shared.naming import label_of_events
+from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.unreadable import keep_unreadable
+from storage.transfer.formats.shared.values import as_list, most
 
 FORMAT = "openai"
 
@@ -39,51 +39,51 @@ def _has_role(value: object) -> bool:
     return isinstance(value, dict) and "role" in value
 
 
-def reader(name: str, losses: ImportWarnings) -> "OpenAI":
+def reader(name: str, warnings: ImportWarnings) -> "OpenAIReader":
     """A reader of one document."""
-    return OpenAI(losses)
+    return OpenAIReader(warnings)
 
 
-class OpenAI:
+class OpenAIReader:
     """One session per conversation. Of a document whose records are messages it is handed over at the end."""
 
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
         self._sessions = 0
-        self._messages = Dialogue("messages", losses)
+        self._messages = LogBuilder("messages", warnings)
 
     def add(self, record: Record) -> Sequence[Step]:
         """The session of a conversation. Raises BadInput for what is none."""
         value = record.value
         if isinstance(value, dict) and "messages" not in value and ("role" in value or self._messages.head):
-            with kept(value, self._messages, self._losses):
-                add_message(self._messages, value, record.place, self._losses)
+            with keep_unreadable(value, self._messages, self._warnings):
+                add_message(self._messages, value, record.location, self._warnings)
             return ()
-        session = self._conversation(value, record.place)
+        session = self._conversation(value, record.location)
         self._sessions += 1
         return [session]
 
     def end(self) -> Sequence[Step]:
         """The session of the messages that were records, or of an empty list of them."""
-        events = self._messages.drafts()
+        events = self._messages.take_events()
         if not events and self._sessions:
             return ()
         return [ForeignSession(key=self._messages.key, label=label_of_events(events), events=events)]
 
-    def _conversation(self, value: object, place: str) -> ForeignSession:
+    def _conversation(self, value: object, location: str) -> ForeignSession:
         told: dict[str, Any] = {}
         messages = value
         if isinstance(value, dict):
             told = {name: fact for name, fact in value.items() if name != "messages"}
             messages = value.get("messages")
-        messages = as_list(messages, f"{place} messages")
+        messages = as_list(messages, f"{location} messages")
         # What holds no message at all is no conversation that lost some.
-        losses = self._losses.apart() if any(map(_has_role, messages)) else ImportWarnings()
-        dialogue = Dialogue(str(self._sessions), losses)
+        warnings = self._warnings.for_record() if any(map(_has_role, messages)) else ImportWarnings()
+        builder = LogBuilder(str(self._sessions), warnings)
         for index, message in enumerate(messages):
-            with kept(message, dialogue, losses):
-                add_message(dialogue, message, f"{place} messages[{index}]", losses)
-        metadata: JsonText | None = facts.told(told, place, losses) if told else None
-        self._losses.include(losses)
-        events = dialogue.drafts()
-        return ForeignSession(key=dialogue.key, label=label_of_events(events), events=events, metadata=metadata)
+            with keep_unreadable(message, builder, warnings):
+                add_message(builder, message, f"{location} messages[{index}]", warnings)
+        metadata: JsonText | None = facts.storable_json(told, location, warnings) if told else None
+        self._warnings.include(warnings)
+        events = builder.take_events()
+        return ForeignSession(key=builder.key, label=label_of_events(events), events=events, metadata=metadata)

@@ -24,25 +24,33 @@ from storage.transfer.formats import (
     openai,
     openhands,
     pi,
-    records,
     session_yaml,
     swe_agent,
     tau_bench,
 )
-from storage.transfer.formats.foreign import (
+from storage.transfer.formats.shared import records
+from storage.transfer.formats.shared.foreign import (
+    ForeignDocument,
+    ForeignEvent,
+    ForeignLabel,
     ForeignSession,
     ImportWarnings,
-    Logged,
     Reader,
-    Reading,
-    Renamed,
     Step,
-    ordered,
+    parents_first,
 )
-from storage.transfer.formats.records import Broken, Record, Unparsed
-from storage.transfer.formats.values import shape
+from storage.transfer.formats.shared.records import BrokenRecord, Record, UnparsedText
+from storage.transfer.formats.shared.values import shape
 
-__all__ = ["FORMATS", "Feed", "ForeignSession", "Reading", "feed", "head_of", "read"]
+__all__ = [
+    "FORMATS",
+    "DocumentReader",
+    "ForeignDocument",
+    "ForeignSession",
+    "peek_records",
+    "read_document",
+    "reader_for",
+]
 
 _BY_NAME: Mapping[str, ModuleType] = {
     module.FORMAT: module
@@ -70,52 +78,54 @@ HEAD = 20
 HEAD_CHARACTERS = 4 * 1024 * 1024
 
 
-class Feed:
+class DocumentReader:
     """The steps of one document, record by record, and what was lost; `accepted` counts the records that fit.
 
     A record that breaks the format is left out and counted where the losses are lenient, else it raises BadInput with
     its place.
     """
 
-    def __init__(self, format: str, reader: Reader, losses: ImportWarnings) -> None:
+    def __init__(self, format: str, reader: Reader, warnings: ImportWarnings) -> None:
         self.format = format
-        self.losses = losses
+        self.warnings = warnings
         self.accepted = 0
         self._reader = reader
 
-    def add(self, record: Record | Broken) -> Sequence[Step]:
+    def add(self, record: Record | BrokenRecord) -> Sequence[Step]:
         """The steps of the next record."""
         try:
-            if isinstance(record, Broken):
+            if isinstance(record, BrokenRecord):
                 raise record.error()
-            if record.unreal:
+            if record.bad_number:
                 self._take_unreal(record)
             if record.repaired:
-                self.losses.add("record", "held bytes that are not UTF-8, now U+FFFD")
+                self.warnings.add("record", "held bytes that are not UTF-8, now U+FFFD")
             try:
                 steps = self._reader.add(record)
             except RecursionError as error:
-                raise errors.BadInput(f"{record.place}: nested deeper than {text.MAX_NESTING} levels") from error
+                raise errors.BadInput(f"{record.location}: nested deeper than {text.MAX_NESTING} levels") from error
         except errors.BadInput as error:
-            self.losses.leave_out(error)
+            self.warnings.leave_out(error)
             return ()
         self.accepted += 1
         return steps
 
     def _take_unreal(self, record: Record) -> None:
-        why = f"{record.place}: {record.unreal}"
-        if not self.losses.lenient:
-            raise errors.BadInput(why)
-        self.losses.add("record", "held numbers that are none, now texts", why=why)
+        reason = f"{record.location}: {record.bad_number}"
+        if not self.warnings.lenient:
+            raise errors.BadInput(reason)
+        self.warnings.add("record", "held numbers that are none, now texts", reason=reason)
 
     def end(self) -> Sequence[Step]:
         """What is left to tell after the last record."""
         return self._reader.end()
 
 
-def head_of(found: Iterator[Record | Broken]) -> tuple[list[Record | Broken], Iterator[Record | Broken]]:
+def peek_records(
+    found: Iterator[Record | BrokenRecord],
+) -> tuple[list[Record | BrokenRecord], Iterator[Record | BrokenRecord]]:
     """The first records of a document, and all of them."""
-    head: list[Record | Broken] = []
+    head: list[Record | BrokenRecord] = []
     size = 0
     for record in itertools.islice(found, HEAD):
         head.append(record)
@@ -131,7 +141,7 @@ def _length(value: object, enough: int) -> int:
     waiting = [value]
     while waiting and length <= enough:
         match waiting.pop():
-            case str(content) | Unparsed(content=content):
+            case str(content) | UnparsedText(content=content):
                 length += len(content)
             case list() as items:
                 length += len(items)
@@ -142,16 +152,18 @@ def _length(value: object, enough: int) -> int:
     return length
 
 
-def feed(name: str, head: Sequence[Record | Broken], format: str | None = None, *, lenient: bool = False) -> Feed:
+def reader_for(
+    name: str, head: Sequence[Record | BrokenRecord], format: str | None = None, *, lenient: bool = False
+) -> DocumentReader:
     """A feed for the document that begins with these records; its format is told by them unless it is given.
 
     `lenient`: of a record that breaks the format only what breaks it is lost, and counted.
 
     Raises BadInput, naming the known formats and the first thing that fits none.
     """
-    losses = ImportWarnings(lenient=lenient)
+    warnings = ImportWarnings(lenient=lenient)
     module = _module(format) if format is not None else _recognised(name, head)
-    return Feed(module.FORMAT, module.reader(name, losses), losses)
+    return DocumentReader(module.FORMAT, module.reader(name, warnings), warnings)
 
 
 def _module(format: str) -> ModuleType:
@@ -160,7 +172,7 @@ def _module(format: str) -> ModuleType:
     return _BY_NAME[format]
 
 
-def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
+def _recognised(name: str, head: Sequence[Record | BrokenRecord]) -> ModuleType:
     values = [record.value for record in head if isinstance(record, Record)]
     if values:
         for module in _BY_NAME.values():
@@ -170,27 +182,27 @@ def _recognised(name: str, head: Sequence[Record | Broken]) -> ModuleType:
     if not head:
         raise errors.BadInput(f"{name}: the document is an empty list (known formats: {known})")
     first = head[0]
-    if isinstance(first, Broken):
-        raise errors.BadInput(f"{first.place}: {first.why} (known formats: {known})")
-    if isinstance(first.value, Unparsed):
-        raise errors.BadInput(f"{first.place}: {first.value.why} (known formats: {known})")
-    raise errors.BadInput(f"{name}: not in a known format ({known}): {first.place} holds {shape(first.value)}")
+    if isinstance(first, BrokenRecord):
+        raise errors.BadInput(f"{first.location}: {first.reason} (known formats: {known})")
+    if isinstance(first.value, UnparsedText):
+        raise errors.BadInput(f"{first.location}: {first.value.reason} (known formats: {known})")
+    raise errors.BadInput(f"{name}: not in a known format ({known}): {first.location} holds {shape(first.value)}")
 
 
-def _steps(source: Feed, found: Iterator[Record | Broken]) -> Iterator[Step]:
+def _steps(source: DocumentReader, found: Iterator[Record | BrokenRecord]) -> Iterator[Step]:
     for record in found:
         yield from source.add(record)
     yield from source.end()
 
 
-def read(name: str, content: str, format: str | None = None) -> Reading:
+def read_document(name: str, content: str, format: str | None = None) -> ForeignDocument:
     """All that a document says, at once. Raises BadInput, naming the place, for what is unknown or broken.
 
     Ignores `Logged.replaces`, which needs a surface: `storage.transfer.importing` handles formats that replace.
     """
     stream = io.BytesIO(content.encode("utf-8", "surrogatepass"))
-    head, found = head_of(records.records(name, stream))
-    source = feed(name, head, format)
+    head, found = peek_records(records.read_records(name, stream))
+    source = reader_for(name, head, format)
     sessions: dict[str, ForeignSession] = {}
     logs: dict[str, list[Event]] = {}
     for step in _steps(source, found):
@@ -198,9 +210,9 @@ def read(name: str, content: str, format: str | None = None) -> Reading:
             case ForeignSession():
                 sessions[step.key] = step
                 logs[step.key] = list(step.events)
-            case Logged():
+            case ForeignEvent():
                 logs[step.key].append(step.event)
-            case Renamed():
+            case ForeignLabel():
                 sessions[step.key] = replace(sessions[step.key], label=step.label)
-    complete = ordered(replace(session, events=logs[key]) for key, session in sessions.items())
-    return Reading(source.format, complete, source.losses.warnings())
+    complete = parents_first(replace(session, events=logs[key]) for key, session in sessions.items())
+    return ForeignDocument(source.format, complete, source.warnings.messages())

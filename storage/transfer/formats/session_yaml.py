@@ -14,10 +14,10 @@ from typing import Any
 from storage import errors, text
 from storage.cards import payload as notation
 from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Reader, Step, legal_id
-from storage.transfer.formats.naming import OwnIds
-from storage.transfer.formats.records import Record, Unparsed
-from storage.transfer.formats.values import as_list, as_object, most, shape
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step, valid_id
+from storage.transfer.formats.shared.naming import SessionIds
+from storage.transfer.formats.shared.records import Record, UnparsedText
+from storage.transfer.formats.shared.values import as_list, as_object, most, shape
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry
 from storage.views.message import Role
 
@@ -90,7 +90,7 @@ def fits(values: Sequence[object]) -> bool:
 
 def _is_file(value: object) -> bool:
     match value:
-        case Unparsed(content=content):
+        case UnparsedText(content=content):
             return bool(_ENTRIES.search(content))
         case {"entries": entries, **others}:
             kinds = (
@@ -121,33 +121,33 @@ def parse(source: str) -> SessionFile:
         raise errors.BadInput(f"document: {error.message}") from error
 
 
-def reader(name: str, losses: ImportWarnings) -> Reader:
+def reader(name: str, warnings: ImportWarnings) -> Reader:
     """Reads a session of each record: one event for each text and card. Times are told, but not taken over.
 
     Raises BadInput, with the record's place, the place in it and the rule, for what is no such file.
     """
-    return _Reader(losses)
+    return _Reader(warnings)
 
 
 class _Reader:
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
         self._sessions = 0
-        self._ids = OwnIds()
+        self._ids = SessionIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        losses = ImportWarnings()
+        warnings = ImportWarnings()
         try:
             value = record.value
-            fields = _document(value.content) if isinstance(value, Unparsed) else _mapping(value)
-            file = _file(fields, losses)
+            fields = _document(value.content) if isinstance(value, UnparsedText) else _mapping(value)
+            file = _file(fields, warnings)
         except errors.BadInput as error:
-            raise errors.BadInput(f"{record.place}: {error.message}") from error
-        if file.session_id is not None and legal_id(file.session_id) is None:
-            losses.add("session", "lost its id, which no session can have here")
-        id = self._ids.take(file.session_id, losses)
+            raise errors.BadInput(f"{record.location}: {error.message}") from error
+        if file.session_id is not None and valid_id(file.session_id) is None:
+            warnings.add("session", "lost its id, which no session can have here")
+        id = self._ids.claim(file.session_id, warnings)
         self._sessions += 1
-        self._losses.include(losses)
+        self._warnings.include(warnings)
         return [
             ForeignSession(
                 key=id or f"#{self._sessions}",
@@ -188,13 +188,13 @@ def _mapping(value: object) -> dict[str, Any]:
     return value
 
 
-def _file(fields: Mapping[str, Any], losses: ImportWarnings) -> SessionFile:
-    losses.fields("session", fields, _FIELDS)
+def _file(fields: Mapping[str, Any], warnings: ImportWarnings) -> SessionFile:
+    warnings.lost_fields("session", fields, _FIELDS)
     if "entries" not in fields:
         raise errors.BadInput(f"entries: is required, given are {text.clean(', '.join(fields))[:200] or 'no fields'}")
     entries = as_list(fields["entries"], "entries")
     return SessionFile(
-        entries=tuple(_entry(entry, f"entries[{index}]", losses) for index, entry in enumerate(entries)),
+        entries=tuple(_entry(entry, f"entries[{index}]", warnings) for index, entry in enumerate(entries)),
         session_id=_optional(fields, "sessionId"),
         title=_optional(fields, "title"),
         created_at=_instant(fields, "createdAt"),
@@ -203,36 +203,36 @@ def _file(fields: Mapping[str, Any], losses: ImportWarnings) -> SessionFile:
     )
 
 
-def _entry(value: object, place: str, losses: ImportWarnings) -> Text | Special:
-    fields = as_object(value, place)
-    kind = _one_of(fields, "kind", ("Text", "Special"), place)
+def _entry(value: object, location: str, warnings: ImportWarnings) -> Text | Special:
+    fields = as_object(value, location)
+    kind = _one_of(fields, "kind", ("Text", "Special"), location)
     if kind == "Text":
-        losses.fields("text", fields, ("kind", "role", "content"))
-        role = _one_of(fields, "role", tuple(Speaker), place)
-        return Text(Speaker(role), _required(fields, "content", place))
-    losses.fields("card", fields, ("kind", "type", "payload"))
-    return Special(_required(fields, "type", place), _required(fields, "payload", place))
+        warnings.lost_fields("text", fields, ("kind", "role", "content"))
+        role = _one_of(fields, "role", tuple(Speaker), location)
+        return Text(Speaker(role), _required(fields, "content", location))
+    warnings.lost_fields("card", fields, ("kind", "type", "payload"))
+    return Special(_required(fields, "type", location), _required(fields, "payload", location))
 
 
-def _one_of(fields: Mapping[str, Any], name: str, allowed: tuple[str, ...], place: str) -> str:
+def _one_of(fields: Mapping[str, Any], name: str, allowed: tuple[str, ...], location: str) -> str:
     value = fields.get(name)
     if value not in allowed:
         raise errors.BadInput(
-            f"{place}.{name}: must be one of {', '.join(allowed)}, is {text.clean(str(value))[:80]!r}"
+            f"{location}.{name}: must be one of {', '.join(allowed)}, is {text.clean(str(value))[:80]!r}"
         )
     return str(value)
 
 
-def _required(fields: Mapping[str, Any], name: str, place: str) -> str:
+def _required(fields: Mapping[str, Any], name: str, location: str) -> str:
     if name not in fields:
-        raise errors.BadInput(f"{place}.{name}: is required")
-    return _text(fields[name], f"{place}.{name}")
+        raise errors.BadInput(f"{location}.{name}: is required")
+    return _text(fields[name], f"{location}.{name}")
 
 
-def _text(value: object, place: str) -> str:
+def _text(value: object, location: str) -> str:
     if not isinstance(value, str):
         hint = "" if isinstance(value, dict | list) or value is None else "; put it in quotes"
-        raise errors.BadInput(f"{place}: must be text, is {shape(value)}{hint}")
+        raise errors.BadInput(f"{location}: must be text, is {shape(value)}{hint}")
     return text.clean(value)
 
 

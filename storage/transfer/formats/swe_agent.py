@@ -12,12 +12,12 @@ from typing import Any
 
 from storage import errors, text
 from storage.events import JsonText, RunStatus
-from storage.transfer.formats import chat, facts
-from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.unreadable import kept, objects
-from storage.transfer.formats.values import as_list, as_object, most
+from storage.transfer.formats.shared import chat, facts
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
+from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.unreadable import keep_unreadable, objects_in
+from storage.transfer.formats.shared.values import as_list, as_object, most
 
 FORMAT = "swe-agent"
 
@@ -44,30 +44,30 @@ def _has_role(value: object) -> bool:
     return isinstance(value, dict) and "role" in value
 
 
-def reader(name: str, losses: ImportWarnings) -> "TrajectoryReader":
+def reader(name: str, warnings: ImportWarnings) -> "TrajectoryReader":
     """A reader of one document."""
-    return TrajectoryReader(losses)
+    return TrajectoryReader(warnings)
 
 
 class TrajectoryReader:
     """One session a record."""
 
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
         self._sessions = 0
 
     def add(self, record: Record) -> Sequence[Step]:
         """The session of a trajectory. Raises BadInput for a record without messages."""
-        fields = as_object(record.value, record.place)
-        history = as_list(fields.get("history"), f"{record.place} history")
+        fields = as_object(record.value, record.location)
+        history = as_list(fields.get("history"), f"{record.location} history")
         key = str(self._sessions)
-        dialogue = Dialogue(key, self._losses)
-        steps = objects(fields.get("trajectory") or [], f"{record.place} trajectory", self._losses)
-        run = _Run(dialogue, [step for step, _ in steps], self._losses)
+        builder = LogBuilder(key, self._warnings)
+        steps = objects_in(fields.get("trajectory") or [], f"{record.location} trajectory", self._warnings)
+        run = _Run(builder, [step for step, _ in steps], self._warnings)
         for index, message in enumerate(history):
-            place = f"{record.place} history[{index}]"
-            with kept(message, dialogue, self._losses):
-                run.add(as_object(message, place), place)
+            location = f"{record.location} history[{index}]"
+            with keep_unreadable(message, builder, self._warnings):
+                run.add(as_object(message, location), location)
         self._sessions += 1
         info = fields.get("info")
         run.end(info.get("exit_status") if isinstance(info, dict) else None)
@@ -76,8 +76,8 @@ class TrajectoryReader:
             ForeignSession(
                 key=key,
                 label=run.label,
-                events=dialogue.drafts(),
-                metadata=facts.metadata(told, record.place, self._losses),
+                events=builder.take_events(),
+                metadata=facts.metadata(told, record.location, self._warnings),
             )
         ]
 
@@ -89,71 +89,71 @@ class TrajectoryReader:
 class _Run:
     """The messages of one history, with the steps of the trajectory that they belong to."""
 
-    def __init__(self, dialogue: Dialogue, trajectory: Sequence[dict[str, Any]], losses: ImportWarnings) -> None:
+    def __init__(self, builder: LogBuilder, trajectory: Sequence[dict[str, Any]], warnings: ImportWarnings) -> None:
         self._steps = trajectory
         self._next = 0
         self._matched = 0
         self._duration: float | None = None
         self._state: JsonText | None = None
-        self._dialogue = dialogue
-        self._losses = losses
+        self._builder = builder
+        self._warnings = warnings
         self.label: str | None = None
 
-    def add(self, message: dict[str, Any], place: str) -> None:
-        said = chat.parsed(message, place)
+    def add(self, message: dict[str, Any], location: str) -> None:
+        said = chat.parse_message(message, location)
         ids = message.get("tool_call_ids")
         if said.role == "tool" and ids is not None:
-            ids = as_list(ids, f"{place}.tool_call_ids")
+            ids = as_list(ids, f"{location}.tool_call_ids")
         self._tell_state()
         demo = message.get("is_demo") is True
-        if not demo and said.role != "system" and self._dialogue.turn is None:
-            self._dialogue.start_turn()
+        if not demo and said.role != "system" and self._builder.turn is None:
+            self._builder.start_turn()
         match said.role:
             case "system":
-                chat.add_system(self._dialogue, said, self._losses)
+                chat.add_system(self._builder, said, self._warnings)
             case "user":
                 self._user(said, demo)
             case "assistant":
                 self._assistant(said, message, demo)
             case "tool":
-                self._results(said, ids or [said.call_id], place)
+                self._results(said, ids or [said.call_id], location)
             case _:
-                chat.add_message(self._dialogue, message, place, self._losses)
-        self._losses.fields(f"{said.role} message", message, _MESSAGE | _COPIES)
+                chat.add_message(self._builder, message, location, self._warnings)
+        self._warnings.lost_fields(f"{said.role} message", message, _MESSAGE | _COPIES)
         if demo:
-            self._losses.add("message", "of a demonstration logged like others")
+            self._warnings.add("message", "of a demonstration logged like others")
 
     def end(self, exit_status: object) -> None:
         """Ends the turn if the run has ended."""
         if isinstance(exit_status, str) and exit_status:
             self._tell_state()
             submitted = exit_status == "submitted"
-            self._dialogue.end_turn(
+            self._builder.end_turn(
                 status=RunStatus.SUCCESS if submitted else RunStatus.FAILED, error=None if submitted else exit_status
             )
         if unmatched := len(self._steps) - self._matched:
-            self._losses.add("trajectory step", "without its message left out", unmatched)
+            self._warnings.add("trajectory step", "without its message left out", unmatched)
         if self._state is not None:
-            self._losses.add("state", "at the end of the log held back until the next message")
+            self._warnings.add("state", "at the end of the log held back until the next message")
 
     def _user(self, said: chat.ChatMessage, demo: bool) -> None:
         if not demo and self.label is None:
             self.label = label_of(said.content)
-        self._dialogue.user(said.content, blocks=said.blocks)
-        self._dialogue.end_step()
+        self._builder.user(said.content, blocks=said.blocks)
+        self._builder.end_step()
 
     def _assistant(self, said: chat.ChatMessage, message: dict[str, Any], demo: bool) -> None:
         if demo:
-            chat.add_answer(self._dialogue, said, self._losses)
+            chat.add_answer(self._builder, said, self._warnings)
             return
         agent, thought = message.get("agent"), message.get("thought")
-        self._dialogue.start_step(agent=agent if isinstance(agent, str) else None)
+        self._builder.start_step(agent=agent if isinstance(agent, str) else None)
         step = self._step(message)
         self._duration = facts.whole(facts.amount(step.get("execution_time"), 1000))
-        self._dialogue.measure(
+        self._builder.record_step(
             duration_ms=self._duration, thought=thought if isinstance(thought, str) and thought.strip() else None
         )
-        chat.add_answer(self._dialogue, said, self._losses)
+        chat.add_answer(self._builder, said, self._warnings)
         self._keep_state(step.get("state"))
 
     def _keep_state(self, state: object) -> None:
@@ -161,18 +161,18 @@ class _Run:
         try:
             self._state = text.to_json(state, "state") if state else None
         except errors.BadInput:
-            self._losses.add("state", "that cannot be stored left out")
+            self._warnings.add("state", "that cannot be stored left out")
 
     def _tell_state(self) -> None:
         if self._state is not None:
-            self._dialogue.custom("state", self._state)
+            self._builder.custom("state", self._state)
             self._state = None
 
-    def _results(self, said: chat.ChatMessage, ids: Sequence[object], place: str) -> None:
+    def _results(self, said: chat.ChatMessage, ids: Sequence[object], location: str) -> None:
         """One result a call id: a message may answer several calls at once."""
         for call_id in ids:
-            self._dialogue.result(
-                call_id, text.to_json(said.content, place), blocks=said.blocks, duration_ms=self._duration
+            self._builder.result(
+                call_id, text.to_json(said.content, location), blocks=said.blocks, duration_ms=self._duration
             )
         self._duration = None
 
@@ -184,7 +184,7 @@ class _Run:
             if told is not None and _told(step) == told:
                 self._next = index + 1
                 self._matched += 1
-                self._losses.fields("trajectory step", step, _STEP)
+                self._warnings.lost_fields("trajectory step", step, _STEP)
                 return step
         return {}
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage import errors, text
-from storage.transfer.formats import facts
-from storage.transfer.formats.chat import add_message
-from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
-from storage.transfer.formats.prefixes import SharedPrefixes
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.unreadable import kept
-from storage.transfer.formats.values import as_list, as_object, most, shape
+from storage.transfer.formats.shared import facts
+from storage.transfer.formats.shared.chat import add_message
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.log_builder import LogBuilder
+from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.shared_prefixes import SharedPrefixes
+from storage.transfer.formats.shared.unreadable import keep_unreadable
+from storage.transfer.formats.shared.values import as_list, as_object, most, shape
 
 FORMAT = "tau-bench"
 _FIELDS = ("task_id", "trial", "reward", "info", "traj")
@@ -34,56 +34,56 @@ def _is_trial(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: ImportWarnings) -> "TauBench":
+def reader(name: str, warnings: ImportWarnings) -> "TauBenchReader":
     """A reader of one document."""
-    return TauBench(losses)
+    return TauBenchReader(warnings)
 
 
-class TauBench:
+class TauBenchReader:
     """A root per task, not counted, before its trials. A trial is complete, so that its last turn ends with it."""
 
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
         self._trials = 0
         self._tasks: dict[str, bytes] = {}
         self._prefixes = SharedPrefixes()
 
     def add(self, record: Record) -> Sequence[Step]:
         """The session of a trial, after that of its task. Raises BadInput for what is none."""
-        place = record.place
-        trial = as_object(record.value, place)
-        info = as_object(trial.get("info") or {}, f"{place}.info")
-        task = text.to_json({"taskId": trial.get("task_id"), "task": info.get("task")}, f"{place}.info.task")
-        task_id = _task_id(trial.get("task_id"), place)
+        location = record.location
+        trial = as_object(record.value, location)
+        info = as_object(trial.get("info") or {}, f"{location}.info")
+        task = text.to_json({"taskId": trial.get("task_id"), "task": info.get("task")}, f"{location}.info.task")
+        task_id = _task_id(trial.get("task_id"), location)
         root = f"task-{task_id}"
         digest = hashlib.sha256(task.encode()).digest()
-        losses = self._losses.apart()
+        warnings = self._warnings.for_record()
         told = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
-        metadata = facts.told(told, place, losses)
-        messages = as_list(trial.get("traj"), f"{place}.traj")
-        dialogue = Dialogue(f"trial-{self._trials + 1}", losses)
+        metadata = facts.storable_json(told, location, warnings)
+        messages = as_list(trial.get("traj"), f"{location}.traj")
+        builder = LogBuilder(f"trial-{self._trials + 1}", warnings)
         logged: list[tuple[object, int]] = []
         for index, message in enumerate(messages):
-            before = dialogue.head
-            with kept(message, dialogue, losses):
-                add_message(dialogue, message, f"{place}.traj messages[{index}]", losses)
-            if dialogue.head > before:
-                logged.append((message, dialogue.head))
-        dialogue.end_turn()
+            before = builder.head
+            with keep_unreadable(message, builder, warnings):
+                add_message(builder, message, f"{location}.traj messages[{index}]", warnings)
+            if builder.head > before:
+                logged.append((message, builder.head))
+        builder.end_turn()
 
-        self._losses.include(losses)
-        self._losses.fields("trial", trial, _FIELDS)
+        self._warnings.include(warnings)
+        self._warnings.lost_fields("trial", trial, _FIELDS)
         self._trials += 1
         steps: list[Step] = []
         if root not in self._tasks:
             self._tasks[root] = digest
             steps.append(ForeignSession(key=root, label=f"Task {task_id}", metadata=task, counted=False))
-        shared = self._prefixes.add(dialogue.key, root, logged)
+        shared = self._prefixes.add(builder.key, root, logged)
         at_seq = 0 if shared is None else shared.at_seq
         session = ForeignSession(
-            key=dialogue.key,
+            key=builder.key,
             label=text.clean(f"Task {task_id}, trial {trial.get('trial')}"),
-            events=dialogue.drafts()[at_seq:],
+            events=builder.take_events()[at_seq:],
             parent=root,
             source=None if shared is None else shared.key,
             at_seq=at_seq,
@@ -96,9 +96,9 @@ class TauBench:
         return ()
 
 
-def _task_id(value: object, place: str) -> str:
+def _task_id(value: object, location: str) -> str:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise errors.BadInput(f"{place}.task_id: must be a number or a string, is {shape(value)}")
+        raise errors.BadInput(f"{location}.task_id: must be a number or a string, is {shape(value)}")
     return text.clean(str(value))
 
 

@@ -5,7 +5,7 @@ from typing_extensions import override
 from storage.lifecycle import NewSession
 from storage.session import SessionMeta
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession
+from storage.transfer.formats.shared.foreign import ForeignSession
 from storage.transfer.importing.target import ForkPoint, Target
 
 _PAGE = 1_000

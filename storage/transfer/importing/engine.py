@@ -1,6 +1,6 @@
 """Importing the steps of a source: all or nothing, or merged step by step into what a space holds.
 
-A step is a session, an event of one, or a label (`storage.transfer.formats.foreign`). Events wait in an
+A step is a session, an event of one, or a label (`storage.transfer.formats.shared.foreign`). Events wait in an
 `ImportedLog` until there are enough for a commit; then the `resolver` finds or creates their session, and the events
 are compared or appended.
 """
@@ -13,7 +13,14 @@ from typing_extensions import override
 
 from storage import errors
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Reading, Renamed, Step
+from storage.transfer.formats.shared.foreign import (
+    ForeignDocument,
+    ForeignEvent,
+    ForeignLabel,
+    ForeignSession,
+    ImportWarnings,
+    Step,
+)
 from storage.transfer.importing import fitting
 from storage.transfer.importing.log import ImportedLog
 from storage.transfer.importing.resolver import Logs, Resolver
@@ -48,7 +55,9 @@ async def missing_sessions(target: Target, session: ForeignSession) -> MissingSe
     return MissingSessions(frozenset(missing), session.id) if missing else None
 
 
-async def import_reading(store: Store, space: str, reading: Reading, *, parent_id: str | None = None) -> ImportResult:
+async def import_reading(
+    store: Store, space: str, reading: ForeignDocument, *, parent_id: str | None = None
+) -> ImportResult:
     """Creates all sessions of a reading or none. Its roots become children of `parent_id` if one is given.
 
     When something is refused (an id that is taken, an event that breaks a rule) or the import is cancelled, the
@@ -97,7 +106,7 @@ class Import(Logs):
                 await self._begin(step)
             elif step.key not in self.result.refused:
                 session = self._open.get(step.key) or await self._resume(step.key)
-                if isinstance(step, Renamed):
+                if isinstance(step, ForeignLabel):
                     session.rename(step.label)
                 elif session.log.add(step):
                     await self._flush_in_order(session)
@@ -120,7 +129,7 @@ class Import(Logs):
         self._resolver.incomplete.clear()
         self._resolver.existing.clear()
         self.result.ids = {key: self.result.ids[key] for key in self._keys if key in self.result.ids}
-        self.result.warnings = self.result.warning_counts.warnings()
+        self.result.warnings = self.result.warning_counts.messages()
         return self.result
 
     async def undo(self) -> list[str]:
@@ -137,7 +146,7 @@ class Import(Logs):
         self._keys.append(foreign.key)
         session = replace(foreign, events=())  # the events wait in the log
         self._open_log(fitting.fit_session(session, self.result.warning_counts) if self._merge else session)
-        await self.apply([Logged(foreign.key, event) for event in foreign.events])
+        await self.apply([ForeignEvent(foreign.key, event) for event in foreign.events])
 
     def _open_log(self, foreign: ForeignSession) -> ImportedSession:
         start = foreign.at_seq or 0 if foreign.source is not None else 0

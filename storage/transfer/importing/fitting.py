@@ -8,7 +8,7 @@ from typing import Any
 from storage import events, text
 from storage.events import Event, ToolResult
 from storage.session import MAX_SLOT_BYTES
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings
 
 SUSPICIOUS_CHARACTERS = 1024 * 1024
 """An event with fewer characters fits, however they are encoded."""

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from storage import errors
-from storage.transfer.formats import records, registry
-from storage.transfer.formats.records import MAX_RECORD_BYTES, Broken, Line, Record
+from storage.transfer.formats import registry
+from storage.transfer.formats.shared import records
+from storage.transfer.formats.shared.records import MAX_RECORD_BYTES, BrokenRecord, Line, Record
 from storage.transfer.importing.engine import Import, MissingSessions
 from storage.transfer.importing.held import HeldFiles
 from storage.transfer.importing.result import ImportResult
@@ -68,7 +69,7 @@ class Follower:
         self._position = 0
         self._number = 0
         self._skips_line = False
-        self._feed: registry.Feed | None = None
+        self._feed: registry.DocumentReader | None = None
         self._import: Import | None = None
 
     async def advance(self, *, defer: bool) -> bool:
@@ -169,7 +170,7 @@ class Follower:
             rest = stream.read(MAX_RECORD_BYTES + 1)
         if rest.strip() and not self._skips_line:
             line = Line(self._number + 1, rest, whole=False)
-            await self._import.apply(self._feed.add(records.line(self._name, line)))
+            await self._import.apply(self._feed.add(records.parse_line(self._name, line)))
 
     async def _finish_import(self) -> None:
         if self._import is not None and self._feed is not None:
@@ -179,16 +180,16 @@ class Follower:
 
     def _begin_lines(self, stream: BinaryIO, *, defer: bool) -> bool:
         """Whether the file is JSON lines. If so, detects the format by the first ones and starts an import."""
-        head: list[Record | Broken] = []
+        head: list[Record | BrokenRecord] = []
         stream.seek(0)
         while len(head) < registry.HEAD and (line := self._line(stream)) is not None:
-            head.append(records.line(self._name, line))
+            head.append(records.parse_line(self._name, line))
         self._start_over()
-        if not head or not records.is_line(head[0]):
+        if not head or not records.is_json_lines(head[0]):
             return False
-        self._feed = registry.feed(self._name, head, self._given, lenient=True)
+        self._feed = registry.reader_for(self._name, head, self._given, lenient=True)
         self.format = self._feed.format
-        self._import = Import(self._target, self.format, self._feed.losses, merge=True, defer=defer)
+        self._import = Import(self._target, self.format, self._feed.warnings, merge=True, defer=defer)
         self._inode = os.fstat(stream.fileno()).st_ino
         self._was_read_whole = False
         return True
@@ -212,7 +213,7 @@ class Follower:
         turn = self._position
         continued = True
         while continued and (line := self._line(stream)) is not None:
-            await self._import.apply(self._feed.add(records.line(self._name, line)))
+            await self._import.apply(self._feed.add(records.parse_line(self._name, line)))
             if self._position - turn >= _TURN_BYTES:
                 turn = self._position
                 await asyncio.sleep(0)

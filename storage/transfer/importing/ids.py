@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import orjson
 
 from storage import events
-from storage.transfer.formats.foreign import ForeignSession, Logged
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession
 from storage.transfer.importing.target import ForkPoint
 
 NAMING_EVENTS = 64
@@ -14,7 +14,9 @@ NAMING_EVENTS = 64
 _SIZES = (NAMING_EVENTS, 32, 16, 8, 4, 2, 1)
 
 
-def of_content(format: str, session: ForeignSession, source: ForkPoint | None, pending: Sequence[Logged]) -> list[str]:
+def of_content(
+    format: str, session: ForeignSession, source: ForkPoint | None, pending: Sequence[ForeignEvent]
+) -> list[str]:
     """The ids that a log which begins with these events may have, the one for its present length first."""
     if not pending:
         return [of_facts(format, session, source)]

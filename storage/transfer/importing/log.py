@@ -8,7 +8,7 @@ from storage import errors, events, text
 from storage.events import APPEND, CustomEvent, Event, InsightDelivered, RunFeedback, SurfaceHide, Surfacing
 from storage.log.commit import MAX_COMMIT_BYTES, MAX_EVENTS
 from storage.session import SessionMeta
-from storage.transfer.formats.foreign import ImportWarnings, Logged
+from storage.transfer.formats.shared.foreign import ForeignEvent, ImportWarnings
 from storage.transfer.importing import fitting
 from storage.transfer.importing.target import Target
 
@@ -41,7 +41,7 @@ class ImportedLog:
         self.id = ""
         self.position = start
         self.shifts: tuple[Shift, ...] = ()
-        self.pending: list[Logged] = []
+        self.pending: list[ForeignEvent] = []
         self._weights: list[int] = []
         self.weight = 0
         self.written = 0
@@ -49,7 +49,7 @@ class ImportedLog:
         self._warnings = warnings
         self._lenient = lenient
 
-    def add(self, logged: Logged) -> bool:
+    def add(self, logged: ForeignEvent) -> bool:
         """Adds the next event. Returns whether enough are pending for a commit."""
         weight = events.weight(logged.event)
         if self._lenient and weight > fitting.SUSPICIOUS_CHARACTERS:
@@ -185,7 +185,7 @@ class ImportedLog:
             changed["source_event_seqs"] = [self.stored_seq(seq) for seq in event.source_event_seqs]
         return event.model_copy(update=changed) if changed else event
 
-    def _is_same(self, logged: Logged, stored_event: Event) -> bool:
+    def _is_same(self, logged: ForeignEvent, stored_event: Event) -> bool:
         """Whether a stored event is this one, as it was read or in a fallback form."""
         stored = events.dump(stored_event)
         draft = self._shift_seqs(logged.event) if self.shifts else logged.event

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from storage import errors
 from storage.session import SessionMeta
-from storage.transfer.formats.foreign import ForeignSession
+from storage.transfer.formats.shared.foreign import ForeignSession
 from storage.transfer.importing import ids as import_ids
 from storage.transfer.importing.log import ImportedLog
 from storage.transfer.importing.result import ImportResult

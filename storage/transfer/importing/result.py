@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from storage.transfer.formats.foreign import ImportWarnings
+from storage.transfer.formats.shared.foreign import ImportWarnings
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from storage.lifecycle import DEFAULT_LABELS
 from storage.session import MAX_LABEL, SessionMeta
-from storage.transfer.formats.foreign import ForeignSession
+from storage.transfer.formats.shared.foreign import ForeignSession
 from storage.transfer.importing.log import ImportedLog, Shift
 from storage.transfer.importing.target import ForkPoint
 

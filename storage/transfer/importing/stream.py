@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable
 from typing import BinaryIO
 
-from storage.transfer.formats.foreign import ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ImportWarnings, Step
 from storage.transfer.importing.engine import Import, MissingSessions
 from storage.transfer.importing.log import COMMIT_WEIGHT
 from storage.transfer.importing.result import ImportResult
@@ -59,7 +59,7 @@ async def import_source(
     warnings = source.warnings
     warnings.include(result.warning_counts)
     result.warning_counts = warnings
-    result.warnings = warnings.warnings()
+    result.warnings = warnings.messages()
     return format, result
 
 

@@ -11,7 +11,7 @@ from storage.session import MAX_LABEL, SessionConfig, SessionMeta, SessionStatus
 from storage.slots import SlotWrite
 from storage.store import Store
 from storage.topology import TopologyNode
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings
 
 
 class ForkPoint(NamedTuple):

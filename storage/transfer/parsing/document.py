@@ -5,8 +5,8 @@ from typing import BinaryIO, NamedTuple
 
 from storage import errors, events
 from storage.transfer.formats import registry
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
-from storage.transfer.formats.records import Broken, Record, records
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.records import BrokenRecord, Record, read_records
 
 STEP_WEIGHT = 200
 """What a step weighs apart from its texts and events."""
@@ -31,8 +31,8 @@ class Document:
     """
 
     def __init__(self, name: str, stream: BinaryIO, format: str | None = None) -> None:
-        head, self._records = registry.head_of(records(name, stream))
-        self._feed = registry.feed(name, head, format, lenient=True)
+        head, self._records = registry.peek_records(read_records(name, stream))
+        self._feed = registry.reader_for(name, head, format, lenient=True)
 
     @property
     def format(self) -> str:
@@ -42,7 +42,7 @@ class Document:
     @property
     def warnings(self) -> ImportWarnings:
         """What was left out or changed so far. Complete once all batches were yielded."""
-        return self._feed.losses
+        return self._feed.warnings
 
     def batches(self, stopped: Callable[[], bool] = never) -> Iterator[StepBatch]:
         """Yields the steps of each record in order. Once `stopped` is true, reads as if the document ended there.
@@ -58,7 +58,7 @@ class Document:
             raise errors.BadInput(self.warnings.first_broken)
         yield _weighed(self._feed.end())
 
-    def _batch(self, record: Record | Broken) -> StepBatch:
+    def _batch(self, record: Record | BrokenRecord) -> StepBatch:
         return _weighed(self._feed.add(record))
 
 
@@ -68,7 +68,7 @@ def _weighed(steps: Sequence[Step]) -> StepBatch:
 
 def _weight(step: Step) -> int:
     match step:
-        case Logged():
+        case ForeignEvent():
             return events.weight(step.event)
         case ForeignSession():
             texts = (step.system_prompt, step.memory, step.insight, step.metadata)

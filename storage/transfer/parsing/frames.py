@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 from storage import events
 from storage.events import AnyEvent, Event
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, ImportWarnings, Step
 
 
 class ParseRequest(NamedTuple):
@@ -87,7 +87,7 @@ def loads(content: bytes) -> Any:
 
 def _packed(step: Step) -> Any:
     match step:
-        case Logged(key=key, event=event, replaces=replaces):
+        case ForeignEvent(key=key, event=event, replaces=replaces):
             return key, replaces, *_values(event)
         case ForeignSession(events=[_, *_] as drafts):
             return replace(step, events=()), list(map(_values, drafts))
@@ -101,7 +101,7 @@ def _unpacked(packed: Any) -> Step:
         step = replace(session, events=[_event(number, fields) for number, fields in values])
     elif type(packed) is tuple:
         key, replaces, number, fields = packed
-        step = Logged(key, _event(number, fields), replaces)
+        step = ForeignEvent(key, _event(number, fields), replaces)
     return step
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from storage.transfer.formats.foreign import ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ImportWarnings, Step
 from storage.transfer.parsing.document import StepBatch
 from storage.transfer.parsing.frames import (
     Acknowledgement,

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from storage import errors
-from storage.transfer.formats.foreign import Step
+from storage.transfer.formats.shared.foreign import Step
 from storage.transfer.parsing.document import Document
 from storage.transfer.parsing.frames import (
     Acknowledgement,

@@ -5,7 +5,7 @@ from typing import BinaryIO, Protocol
 
 from typing_extensions import override
 
-from storage.transfer.formats.foreign import ImportWarnings
+from storage.transfer.formats.shared.foreign import ImportWarnings
 from storage.transfer.parsing.document import Document, StepBatch, never
 
 

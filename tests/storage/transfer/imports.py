@@ -9,7 +9,7 @@ from storage.events import (
     UserMessage,
 )
 from storage.store import Store
-from storage.transfer.formats.foreign import ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ImportWarnings, Step
 from storage.transfer.importing import Import, ImportResult, Target
 from tests.storage.spaces import SPACE, log_of
 from tests.storage.transfer.formats.logs import DATA, OASST

@@ -10,7 +10,7 @@ from storage.events import (
     UserMessage,
 )
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, ImportWarnings, Step
 from storage.transfer.importing import Import, Target
 from storage.transfer.importing.engine import OPEN_LOGS
 from tests.conftest import OpenStore
@@ -39,7 +39,7 @@ async def test_interleaved_logs_are_imported_whole_and_in_order(store: Store, se
         elif expected:
             key = random.choice(list(expected))
             content = str(number) * random.choice([1, 1, 1, 20_000])
-            steps.append(Logged(key, UserMessage(content=content)))
+            steps.append(ForeignEvent(key, UserMessage(content=content)))
             expected[key].append(content)
         if len(expected) == len(keys) and number > 1_500:
             break
@@ -60,7 +60,7 @@ async def test_two_imports_of_a_growing_log_append_nothing_twice(store: Store) -
         await run.apply([ForeignSession("a", None, id="a")])
     for event in events:
         for run in runs:
-            await run.apply([Logged("a", event)])
+            await run.apply([ForeignEvent("a", event)])
             await run.flush()
     done = [await run.finish() for run in runs]
     assert await texts(store, "a") == ["one", "two", "three", "four"]
@@ -89,10 +89,10 @@ async def test_concurrent_imports_of_the_same_logs_create_each_session_once(
 
 async def test_an_append_by_someone_else_makes_the_log_continue_in_a_fork(store: Store) -> None:
     run = Import(Target(store, SPACE), "made", ImportWarnings(), merge=True)
-    await run.apply([ForeignSession("a", None, id="a"), Logged("a", user_messages("one")[0])])
+    await run.apply([ForeignSession("a", None, id="a"), ForeignEvent("a", user_messages("one")[0])])
     await run.flush()
     await store.sessions.append(SPACE, "a", user_messages("between"))
-    await run.apply([Logged("a", user_messages("two")[0])])
+    await run.apply([ForeignEvent("a", user_messages("two")[0])])
     done = await run.finish()
     assert await texts(store, "a") == ["one", "between"]
     assert await texts(store, "a.2") == ["one", "two"]

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from storage.store import Store
-from storage.transfer.formats import records
+from storage.transfer.formats.shared import records
 from storage.transfer.importing import MissingSessions, Target, follow
 from storage.transfer.importing.follow import Follower
 from storage.transfer.importing.held import HeldFiles

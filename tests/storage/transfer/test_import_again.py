@@ -11,7 +11,7 @@ from storage.events import (
 from storage.session import MAX_LABEL, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Renamed, Step
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ForeignSession, ImportWarnings, Step
 from storage.transfer.importing import Import, Target
 from tests.storage.spaces import SPACE, assert_whole, bring, contents, log_of
 from tests.storage.transfer.formats.logs import DATA
@@ -136,11 +136,11 @@ async def test_a_log_is_continued_after_hides_that_were_added_here(store: Store)
 async def test_seqs_that_a_log_names_are_shifted_by_what_was_added_here(store: Store) -> None:
     steps: list[Step] = [
         ForeignSession("a", None, id="a"),
-        *(Logged("a", event) for event in user_messages("one", "two")),
+        *(ForeignEvent("a", event) for event in user_messages("one", "two")),
     ]
     await import_steps(store, steps)
     await store.sessions.append(SPACE, "a", [SurfaceHide(from_seq=0, to_seq=1)])
-    steps += [Logged("a", UserMessage(content="three")), Logged("a", SurfaceHide(from_seq=2, to_seq=3))]
+    steps += [ForeignEvent("a", UserMessage(content="three")), ForeignEvent("a", SurfaceHide(from_seq=2, to_seq=3))]
     await import_steps(store, steps)
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None
@@ -150,24 +150,30 @@ async def test_seqs_that_a_log_names_are_shifted_by_what_was_added_here(store: S
 
 
 async def test_a_late_label_renames_the_session_unless_a_user_has(store: Store) -> None:
-    start: list[Step] = [ForeignSession("a", "first", id="a"), *(Logged("a", event) for event in user_messages("one"))]
-    await import_steps(store, [*start, Renamed("a", "second")])
+    start: list[Step] = [
+        ForeignSession("a", "first", id="a"),
+        *(ForeignEvent("a", event) for event in user_messages("one")),
+    ]
+    await import_steps(store, [*start, ForeignLabel("a", "second")])
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None and meta.label == "second"
     await store.sessions.update(SPACE, "a", {"label": "by hand"})
-    await import_steps(store, [*start, Renamed("a", "second")])
+    await import_steps(store, [*start, ForeignLabel("a", "second")])
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None and meta.label == "by hand"
-    more: list[Step] = [Logged("a", UserMessage(content="two")), Renamed("a", "third")]
-    await import_steps(store, [*start, Renamed("a", "second"), *more])
+    more: list[Step] = [ForeignEvent("a", UserMessage(content="two")), ForeignLabel("a", "third")]
+    await import_steps(store, [*start, ForeignLabel("a", "second"), *more])
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None and (meta.label, meta.head) == ("by hand", 2)
 
 
 async def test_a_new_label_without_new_events_renames_the_session(store: Store) -> None:
-    named: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in user_messages("one"))]
+    named: list[Step] = [
+        ForeignSession("a", None, id="a"),
+        *(ForeignEvent("a", event) for event in user_messages("one")),
+    ]
     for label in ("first", "second", "third " * 200):
-        named.append(Renamed("a", label))
+        named.append(ForeignLabel("a", label))
         await import_steps(store, named)
         meta = await store.sessions.get(SPACE, "a")
         assert meta is not None and meta.label == label[:MAX_LABEL]
@@ -178,7 +184,9 @@ async def test_an_interrupted_import_is_completed_by_the_next(store: Store) -> N
     given: dict[str, Any] = {"memory": "m", "insight": "i", "systemPrompt": "p", "status": "ARCHIVED", "refs": ["b"]}
     whole = lines_of("a", "one", "two", **given) + lines_of("b")
     cut_off = Import(Target(store, SPACE), "made", ImportWarnings(), merge=True)
-    await cut_off.apply([ForeignSession("a", "Root", id="a"), *(Logged("a", event) for event in user_messages("one"))])
+    await cut_off.apply(
+        [ForeignSession("a", "Root", id="a"), *(ForeignEvent("a", event) for event in user_messages("one"))]
+    )
     await cut_off.flush()
     done = await bring(store, "a", whole)
     assert (done.known, done.sessions, done.events, done.warnings) == (1, 1, 1, [])
@@ -221,9 +229,12 @@ async def test_a_log_archived_by_its_source_is_continued_and_archived_again(stor
 
 
 async def test_a_fork_replaces_its_inherited_label_by_its_own(store: Store) -> None:
-    start: list[Step] = [ForeignSession("a", "first", id="a"), *(Logged("a", event) for event in user_messages("one"))]
+    start: list[Step] = [
+        ForeignSession("a", "first", id="a"),
+        *(ForeignEvent("a", event) for event in user_messages("one")),
+    ]
     start.append(ForeignSession("f", None, id="f", parent="a", source="a", at_seq=1, counted=False))
     await import_steps(store, start)
-    await import_steps(store, [*start, Logged("f", user_messages("two")[0]), Renamed("f", "own")])
+    await import_steps(store, [*start, ForeignEvent("f", user_messages("two")[0]), ForeignLabel("f", "own")])
     meta = await store.sessions.get(SPACE, "f")
     assert meta is not None and meta.label == "own"

@@ -15,7 +15,7 @@ from storage.events import (
 )
 from storage.session import SessionStatus
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, Logged, Step
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, Step
 from storage.transfer.importing.log import MAX_EVENT_BYTES
 from tests.storage.spaces import SPACE, bring, log_of
 from tests.storage.transfer.imports import import_steps, lines_of, texts, user_messages
@@ -23,7 +23,7 @@ from tests.storage.transfer.imports import import_steps, lines_of, texts, user_m
 
 async def test_a_refused_event_is_stored_in_another_form(store: Store) -> None:
     events = [TurnStart(turn_id="t"), *user_messages("one"), TurnEnd(turn_id="never"), *user_messages("two")]
-    steps: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in events)]
+    steps: list[Step] = [ForeignSession("a", None, id="a"), *(ForeignEvent("a", event) for event in events)]
     done = await import_steps(store, steps)
     assert done.warnings == ["1 turn/end event refused by the log and stored in another form"]
     meta = await store.sessions.get(SPACE, "a")
@@ -40,7 +40,7 @@ async def test_an_event_refused_in_two_forms_is_recognized_again(store: Store) -
     op = SurfaceOp(op=SurfaceOpKind.REPLACE, start=0, end=0)
     summary = UserMessage(content="summary", turn_id="never", surface_op=op)
     steps: list[Step] = [ForeignSession("a", None, id="a")]
-    steps += [Logged("a", event) for event in (*user_messages("one"), summary, *user_messages("two"))]
+    steps += [ForeignEvent("a", event) for event in (*user_messages("one"), summary, *user_messages("two"))]
     done = await import_steps(store, steps)
     assert done.warnings == ["2 user/message events refused by the log and stored in another form"]
     assert await texts(store, "a") == ["one", "custom", "two"]
@@ -60,7 +60,7 @@ async def test_an_event_refused_in_two_forms_is_recognized_again(store: Store) -
 )
 async def test_json_that_is_too_large_is_cut(store: Store, data: Any) -> None:
     events = [CustomEvent(name="snapshot", data=json.dumps(data)), *user_messages("after")]
-    steps: list[Step] = [ForeignSession("a", None, id="a"), *(Logged("a", event) for event in events)]
+    steps: list[Step] = [ForeignSession("a", None, id="a"), *(ForeignEvent("a", event) for event in events)]
     done = await import_steps(store, steps)
     assert done.warnings == [f"1 event over {MAX_EVENT_BYTES} bytes cut to fit"]
     meta = await store.sessions.get(SPACE, "a")
@@ -85,7 +85,7 @@ async def test_a_record_that_was_broken_and_is_whole_now_is_imported(store: Stor
 async def test_an_event_that_is_too_large_is_cut_and_recognized_again(store: Store) -> None:
     steps: list[Step] = [
         ForeignSession("a", None, id="a"),
-        *(Logged("a", event) for event in user_messages("x" * 9_000_000, "after")),
+        *(ForeignEvent("a", event) for event in user_messages("x" * 9_000_000, "after")),
     ]
     done = await import_steps(store, steps)
     assert done.warnings == [f"1 event over {MAX_EVENT_BYTES} bytes cut to fit"]

@@ -6,7 +6,7 @@ from storage.events import (
     UserMessage,
 )
 from storage.store import Store
-from storage.transfer.formats.foreign import ForeignSession, Logged, Step
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, Step
 from storage.transfer.importing import MissingSessions
 from tests.storage.spaces import SPACE, assert_whole, bring, nodes_of
 from tests.storage.transfer.imports import import_steps, lines_of, texts, user_messages
@@ -15,7 +15,7 @@ from tests.storage.transfer.imports import import_steps, lines_of, texts, user_m
 async def test_a_session_waits_for_its_parent_in_another_file_but_not_for_ever(store: Store) -> None:
     child: list[Step] = [
         ForeignSession("c", None, id="c", parent_id="p"),
-        *(Logged("c", event) for event in user_messages("one")),
+        *(ForeignEvent("c", event) for event in user_messages("one")),
     ]
     with pytest.raises(MissingSessions):
         await import_steps(store, child, defer=True)
@@ -34,7 +34,7 @@ async def test_a_log_that_repeats_another_becomes_a_fork_where_they_differ(
 ) -> None:
     await bring(store, "a", lines_of("a", "one", "two", "three", "four"))
     session = ForeignSession("b", None, id="b", repeats="a", repeats_at_most=at_most)
-    steps: list[Step] = [session, *(Logged("b", event) for event in user_messages("one", "two", "three", "vier"))]
+    steps: list[Step] = [session, *(ForeignEvent("b", event) for event in user_messages("one", "two", "three", "vier"))]
     done = await import_steps(store, steps)
     assert (done.sessions, done.forks, done.events) == (1, 1, 4 - shared)
     node = await store.tree.node(SPACE, "b")
@@ -48,21 +48,21 @@ async def test_a_log_that_repeats_another_becomes_a_fork_where_they_differ(
 async def test_a_log_that_is_a_prefix_of_another_becomes_a_fork(store: Store) -> None:
     await bring(store, "a", lines_of("a", "one", "two"))
     session = ForeignSession("b", "B", id="b", repeats="a")
-    done = await import_steps(store, [session, *(Logged("b", event) for event in user_messages("one"))])
+    done = await import_steps(store, [session, *(ForeignEvent("b", event) for event in user_messages("one"))])
     assert (done.sessions, done.forks, done.events) == (1, 1, 0)
     assert await texts(store, "b") == ["one"]
 
 
 async def test_a_log_waits_until_the_one_that_it_repeats_is_long_enough(store: Store) -> None:
     await import_steps(
-        store, [ForeignSession("p", None, id="p"), *(Logged("p", event) for event in user_messages("one"))]
+        store, [ForeignSession("p", None, id="p"), *(ForeignEvent("p", event) for event in user_messages("one"))]
     )
     child: list[Step] = [ForeignSession("c", None, id="c", repeats="p", repeats_at_most=2)]
-    child += [Logged("c", event) for event in user_messages("one", "two", "three")]
+    child += [ForeignEvent("c", event) for event in user_messages("one", "two", "three")]
     with pytest.raises(MissingSessions):
         await import_steps(store, child, defer=True)
     await import_steps(
-        store, [ForeignSession("p", None, id="p"), *(Logged("p", event) for event in user_messages("one", "two"))]
+        store, [ForeignSession("p", None, id="p"), *(ForeignEvent("p", event) for event in user_messages("one", "two"))]
     )
     await import_steps(store, child, defer=True)
     node = await store.tree.node(SPACE, "c")
@@ -86,7 +86,7 @@ async def test_a_parent_may_follow_its_child(store: Store) -> None:
 async def test_sessions_nested_too_deeply_are_placed_beside_each_other(store: Store) -> None:
     steps: list[Step] = [ForeignSession("0", None, id="0")]
     steps += [ForeignSession(f"{n}", None, id=f"{n}", parent=f"{n - 1}") for n in range(1, 260)]
-    steps.append(Logged("259", UserMessage(content="last")))
+    steps.append(ForeignEvent("259", UserMessage(content="last")))
     done = await import_steps(store, steps)
     assert (done.refused, done.warnings) == (
         {},

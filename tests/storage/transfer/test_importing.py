@@ -10,7 +10,7 @@ from storage.events import CustomEvent, TurnEnd, UserMessage
 from storage.lifecycle import NewSession
 from storage.session import SessionConfig, SessionStatus, present
 from storage.store import Store
-from storage.transfer.formats.registry import ForeignSession, Reading
+from storage.transfer.formats.registry import ForeignDocument, ForeignSession
 from storage.transfer.importing import import_reading
 from tests.storage.spaces import SPACE, assert_whole, bring, load, log_of, nodes_of, own_types, plain
 from tests.storage.transfer.formats.logs import DEEPSEEK, OASST, TAU_BENCH
@@ -36,8 +36,8 @@ def draft(key: str, *contents: str, **given: object) -> ForeignSession:
     return replace(ForeignSession(key, None, [UserMessage(content=content) for content in contents]), **given)  # type: ignore[arg-type]  # checked when the test runs
 
 
-def reading(*sessions: ForeignSession) -> Reading:
-    return Reading("made", list(sessions), [])
+def reading(*sessions: ForeignSession) -> ForeignDocument:
+    return ForeignDocument("made", list(sessions), [])
 
 
 async def test_real_harness_logs_become_sessions_forks_and_children(store: Store) -> None:

@@ -9,15 +9,15 @@ https://help.openai.com/en/articles/7260999-how-do-i-export-my-chatgpt-history-a
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from storage.transfer.formats import facts
-from storage.transfer.formats.branches import Branch, branches, forks
 from storage.transfer.formats.chatgpt.messages import MessageWriter, Node
-from storage.transfer.formats.conversations import Conversations, Models, facts_of
-from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
-from storage.transfer.formats.naming import OwnIds, label_of_events
-from storage.transfer.formats.unreadable import left_out
-from storage.transfer.formats.values import as_object, most
+from storage.transfer.formats.shared import facts
+from storage.transfer.formats.shared.branches import Branch, fork_sessions, split_branches
+from storage.transfer.formats.shared.conversations import ConversationReader, Models, metadata_of
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings
+from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
+from storage.transfer.formats.shared.naming import SessionIds, label_of_events
+from storage.transfer.formats.shared.unreadable import skip_unreadable
+from storage.transfer.formats.shared.values import as_object, most
 
 FORMAT = "chatgpt"
 
@@ -39,28 +39,30 @@ def _is_node(value: object) -> bool:
     return isinstance(value, dict) and not {"message", "parent", "children"}.isdisjoint(value)
 
 
-def reader(name: str, losses: ImportWarnings) -> Conversations:
+def reader(name: str, warnings: ImportWarnings) -> ConversationReader:
     """A reader of one document."""
-    return Conversations(losses, _sessions)
+    return ConversationReader(warnings, _sessions)
 
 
 def _sessions(
-    conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: ImportWarnings
+    conversation: dict[str, Any], key: str, location: str, ids: SessionIds, warnings: ImportWarnings
 ) -> list[ForeignSession]:
-    nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{place}.mapping"), place, losses)
+    nodes, children, roots = _tree(as_object(conversation.get("mapping"), f"{location}.mapping"), location, warnings)
     models: Models = {}
     found: list[Branch[Node]] = []
     for root in roots:
-        writer = MessageWriter(Dialogue(f"{key} {root.id}" if found else key, losses), losses, models, place)
-        found += branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
-    told = facts_of(conversation, ("mapping", "title"), models)
-    metadata = facts.told(told, place, losses)
-    own_id = ids.take(conversation.get("conversation_id") or conversation.get("id"), losses)
-    further = forks(found, own_id, lambda node: node.id, ids, losses)
+        writer = MessageWriter(LogBuilder(f"{key} {root.id}" if found else key, warnings), warnings, models, location)
+        found += split_branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
+    told = metadata_of(conversation, ("mapping", "title"), models)
+    metadata = facts.storable_json(told, location, warnings)
+    own_id = ids.claim(conversation.get("conversation_id") or conversation.get("id"), warnings)
+    further = fork_sessions(found, own_id, lambda node: node.id, ids, warnings)
     shown = _leaf(conversation.get("current_node"), nodes, children)
     forks_by_leaf = {branch.last.id: fork.id for branch, fork in zip(found[1:], further, strict=True)}
     if current := forks_by_leaf.get(shown):
-        metadata = facts.told(told | {"currentSession": current}, place, losses.apart())  # its losses are counted
+        metadata = facts.storable_json(
+            told | {"currentSession": current}, location, warnings.for_record()
+        )  # its losses are counted
     events = found[0].events if found else []
     label = _label(conversation) or label_of_events(events)
     return [ForeignSession(key=key, label=label, events=events, id=own_id, metadata=metadata), *further]
@@ -72,10 +74,10 @@ def _label(conversation: dict[str, Any]) -> str | None:
 
 
 def _tree(
-    mapping: dict[str, Any], place: str, losses: ImportWarnings
+    mapping: dict[str, Any], location: str, warnings: ImportWarnings
 ) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
     """The nodes by id, each one's children, and the roots; each node once, those in a circle not at all."""
-    nodes = _nodes(mapping, place, losses)
+    nodes = _nodes(mapping, location, warnings)
     children: dict[str, list[Node]] = {id: [] for id in nodes}
     placed: set[str] = set()
     for parent, child in _edges(nodes):
@@ -85,21 +87,21 @@ def _tree(
     roots = [node for id, node in nodes.items() if id not in placed]
     reached = sum(1 for _ in _reached(roots, children))
     if reached < len(nodes):
-        losses.add("node", "that no root leads to left out", len(nodes) - reached)
+        warnings.add("node", "that no root leads to left out", len(nodes) - reached)
     return nodes, children, roots
 
 
-def _nodes(mapping: dict[str, Any], place: str, losses: ImportWarnings) -> dict[str, Node]:
+def _nodes(mapping: dict[str, Any], location: str, warnings: ImportWarnings) -> dict[str, Node]:
     """The nodes that are objects; of others only their places are kept, as far as children name them."""
     parents = {
         parent for node in mapping.values() if isinstance(node, dict) and isinstance(parent := node.get("parent"), str)
     }
     nodes: dict[str, Node] = {}
     for id, node in mapping.items():
-        with left_out(losses):
+        with skip_unreadable(warnings):
             if id in parents:
                 nodes[id] = Node(id, {})
-            nodes[id] = Node(id, as_object(node, f"{place} {id}"))
+            nodes[id] = Node(id, as_object(node, f"{location} {id}"))
     return nodes
 
 

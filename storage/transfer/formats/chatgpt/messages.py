@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from storage import errors, text
 from storage.events import JsonText, RunStatus
-from storage.transfer.formats import times
-from storage.transfer.formats.conversations import Models
-from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.unreadable import kept
-from storage.transfer.formats.values import as_object, as_text, shape
+from storage.transfer.formats.shared import times
+from storage.transfer.formats.shared.conversations import Models
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.log_builder import LogBuilder
+from storage.transfer.formats.shared.unreadable import keep_unreadable
+from storage.transfer.formats.shared.values import as_object, as_text, shape
 
 _FIELDS = ("id", "author", "create_time", "update_time", "content", "status", "end_turn", "weight", "recipient")
 _METADATA = (
@@ -52,7 +52,7 @@ class _Message(NamedTuple):
     fields: dict[str, Any]
     whole: JsonText
     time: int | None
-    place: str
+    location: str
 
 
 class _Said(NamedTuple):
@@ -63,18 +63,18 @@ class _Said(NamedTuple):
 class MessageWriter:
     """Logs the messages of one path through a conversation."""
 
-    def __init__(self, dialogue: Dialogue, losses: ImportWarnings, models: Models, place: str) -> None:
-        self.dialogue = dialogue
-        self._losses = losses
+    def __init__(self, builder: LogBuilder, warnings: ImportWarnings, models: Models, location: str) -> None:
+        self.builder = builder
+        self._warnings = warnings
         self._models = models
-        self._place = place
+        self._location = location
         self._thoughts: list[_Message] = []
         self._waiting: list[tuple[str, str]] = []
         self._answered: tuple[str, str] | None = None
 
     def fork(self, key: str) -> "MessageWriter":
         """A writer in the same state for another session."""
-        other = MessageWriter(self.dialogue.fork(key), self._losses, self._models, self._place)
+        other = MessageWriter(self.builder.fork(key), self._warnings, self._models, self._location)
         other._thoughts = self._thoughts.copy()
         other._waiting = self._waiting.copy()
         other._answered = self._answered
@@ -83,19 +83,19 @@ class MessageWriter:
     def end(self) -> None:
         """Counts the thoughts whose answer has not come."""
         if self._thoughts:
-            self._losses.add("message", "with thoughts held back until its answer is there", len(self._thoughts))
+            self._warnings.add("message", "with thoughts held back until its answer is there", len(self._thoughts))
 
     def add(self, node: Node) -> None:
         """Logs the message of a node, if it has one."""
         given = node.fields.get("message")
         if given is None:
             return
-        place = f"{self._place} {node.id}"
-        with kept(given, self.dialogue, self._losses):
-            message = _message(node.id, given, text.to_json(given, place), place)
+        location = f"{self._location} {node.id}"
+        with keep_unreadable(given, self.builder, self._warnings):
+            message = _message(node.id, given, text.to_json(given, location), location)
             self._log(message)
-            self._losses.fields("message", message.fields, (*_FIELDS, "metadata"))
-            self._losses.fields("metadata record", message.metadata, _METADATA)
+            self._warnings.lost_fields("message", message.fields, (*_FIELDS, "metadata"))
+            self._warnings.lost_fields("metadata record", message.metadata, _METADATA)
 
     def _log(self, message: _Message) -> None:
         match message.role:
@@ -108,24 +108,24 @@ class MessageWriter:
             case "system" if message.kind in _SPOKEN:
                 said = self._said(message)
                 self._release()
-                self.dialogue.system(said.text, time=message.time)
+                self.builder.system(said.text, time=message.time)
                 if said.blocks is not None:
-                    self._losses.add("system message", "lost its parts other than text")
+                    self._warnings.add("system message", "lost its parts other than text")
             case _:
                 self._custom(message)
 
     def _custom(self, message: _Message) -> None:
-        self._losses.add("message", "of a kind that has no event kept as custom")
-        self.dialogue.custom(message.kind, message.whole, time=message.time)
+        self._warnings.add("message", "of a kind that has no event kept as custom")
+        self.builder.custom(message.kind, message.whole, time=message.time)
 
     def _user(self, message: _Message) -> None:
         if message.kind == "user_editable_context":
             given = [message.content.get("user_profile"), message.content.get("user_instructions")]
             self._release()
-            self.dialogue.system(
+            self.builder.system(
                 "\n\n".join(each for each in given if isinstance(each, str) and each), time=message.time
             )
-            self._losses.add("user message", "with custom instructions became a system message")
+            self._warnings.add("user message", "with custom instructions became a system message")
             return
         if message.kind not in _SPOKEN:
             self._custom(message)
@@ -133,8 +133,8 @@ class MessageWriter:
         content = self._said(message)
         self._release()
         if message.metadata.get("is_visually_hidden_from_conversation") is not True:
-            self.dialogue.start_turn(time=message.time)
-        self.dialogue.user(content.text, blocks=content.blocks, time=message.time)
+            self.builder.start_turn(time=message.time)
+        self.builder.user(content.text, blocks=content.blocks, time=message.time)
 
     def _assistant(self, message: _Message) -> None:
         recipient = message.fields.get("recipient")
@@ -152,8 +152,8 @@ class MessageWriter:
         if isinstance(slug := message.metadata.get("model_slug"), str) and slug:
             self._models[text.clean(slug)] = None
         stop = _stop(message)
-        self.dialogue.start_step(agent=message.name, time=began)
-        self.dialogue.assistant(
+        self.builder.start_step(agent=message.name, time=began)
+        self.builder.assistant(
             "" if calls else said.text,
             reasoning=reasoning,
             blocks=said.blocks,
@@ -161,22 +161,22 @@ class MessageWriter:
             time=message.time,
         )
         if calls:
-            self.dialogue.call(message.id, str(recipient), text.to_json(said.text, message.place), time=message.time)
+            self.builder.call(message.id, str(recipient), text.to_json(said.text, message.location), time=message.time)
             self._waiting.append((str(recipient), message.id))
             return
-        self.dialogue.end_step(time=times.seconds(message.fields.get("update_time")))
+        self.builder.end_step(time=times.seconds(message.fields.get("update_time")))
         if stop is not None:
-            self.dialogue.end_turn(status=RunStatus.FAILED, error=stop, time=message.time)
+            self.builder.end_turn(status=RunStatus.FAILED, error=stop, time=message.time)
         elif message.fields.get("end_turn") is not False:
-            self.dialogue.end_turn(time=message.time)
+            self.builder.end_turn(time=message.time)
 
     def _tool(self, message: _Message) -> None:
         plain = message.kind in _OUTPUTS
-        said = self._said(message) if plain else _Said(text.to_json(message.content, message.place), None)
-        result = text.to_json(said.text, message.place) if plain else said.text
+        said = self._said(message) if plain else _Said(text.to_json(message.content, message.location), None)
+        result = text.to_json(said.text, message.location) if plain else said.text
         self._release()
         error = message.content.get("text") if message.kind == "system_error" else None
-        self.dialogue.result(
+        self.builder.result(
             self._call_of(message),
             None if isinstance(error, str) else result,
             error=error if isinstance(error, str) else None,
@@ -192,9 +192,9 @@ class MessageWriter:
                 self._answered = (_tool_of(recipient), id)
                 return id
         if self._answered is not None and (message.name is None or self._answered[0] == _tool_of(message.name)):
-            self._losses.add("tool message", "that answers a call once more is not on the surface")
+            self._warnings.add("tool message", "that answers a call once more is not on the surface")
             return self._answered[1]
-        self._losses.add("tool message", "without a call")
+        self._warnings.add("tool message", "without a call")
         return message.id
 
     def _release(self) -> None:
@@ -207,29 +207,29 @@ class MessageWriter:
         content = message.content
         parts = content.get("parts")
         if not isinstance(parts, list):
-            parts = [as_text(content.get("text"), f"{message.place}.content")]
-        self._losses.fields("message content", content, _CONTENT)
+            parts = [as_text(content.get("text"), f"{message.location}.content")]
+        self._warnings.lost_fields("message content", content, _CONTENT)
         if message.role == "user" and isinstance(attached := message.metadata.get("attachments"), list):
             parts = [*parts, *({"type": "attachment", "attachment": each} for each in attached)]
         texts = [_text_of(part) for part in parts]
         blocks = None
         if not all(isinstance(part, str) for part in parts):
             known = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
-            blocks = text.to_json(known, message.place)
+            blocks = text.to_json(known, message.location)
         return _Said("\n".join(filter(None, texts)), blocks)
 
 
-def _message(id: str, value: object, whole: JsonText, place: str) -> _Message:
-    fields = as_object(value, place)
-    author = as_object(fields.get("author"), f"{place}.author")
-    content = as_object(fields.get("content"), f"{place}.content")
+def _message(id: str, value: object, whole: JsonText, location: str) -> _Message:
+    fields = as_object(value, location)
+    author = as_object(fields.get("author"), f"{location}.author")
+    content = as_object(fields.get("content"), f"{location}.content")
     kind = content.get("content_type", "text")
     if not isinstance(kind, str) or not isinstance(name := author.get("name"), str | None):
-        raise errors.BadInput(f"{place}: its kind or its author's name is {shape(kind)}")
+        raise errors.BadInput(f"{location}: its kind or its author's name is {shape(kind)}")
     metadata = fields.get("metadata")
     return _Message(
         id=id or "message",
-        role=as_text(author.get("role"), f"{place}.author.role"),
+        role=as_text(author.get("role"), f"{location}.author.role"),
         name=name or None,
         kind=kind,
         content=content,
@@ -237,7 +237,7 @@ def _message(id: str, value: object, whole: JsonText, place: str) -> _Message:
         fields=fields,
         whole=whole,
         time=times.seconds(fields.get("create_time")),
-        place=place,
+        location=location,
     )
 
 

@@ -17,7 +17,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UserText:
     """A user's text, with the source's content parts where some are no text. `query` is what was typed for it."""
 
     role: Role
@@ -27,14 +27,14 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ThinkingPart:
     """A part of an answer that the user is not told."""
 
     content: str
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TextPart:
     """Text of an answer, with the source's content parts where some are no text."""
 
     content: str
@@ -42,7 +42,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ToolCallPart:
     """A call of a tool."""
 
     call_id: object
@@ -55,7 +55,7 @@ class Answer:
     """Parts of a model's message, and what is known of it so far. `error`: the call of the model failed."""
 
     id: str | None
-    parts: Sequence[Thought | Told | Called]
+    parts: Sequence[ThinkingPart | TextPart | ToolCallPart]
     tokens: int | None
     output: JsonText
     stop: str | None
@@ -63,7 +63,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResultPart:
     """What a tool gave back."""
 
     call_id: object
@@ -73,46 +73,46 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class ToolResults:
     """Results of tools, with a `copy` for the program that holds more, and what the user said beside them."""
 
-    results: Sequence[Result]
+    results: Sequence[ToolResultPart]
     copy: JsonText | None
     duration_ms: float | None
     truncated: bool
-    said: Said | None
+    said: UserText | None
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class CustomRecord:
     """What has no event type of its own. `command`: a typed one; `expansion`: what it stands for, if it does."""
 
     name: str
     data: JsonText
     command: str | None = None
-    expansion: Said | None = None
+    expansion: UserText | None = None
     user: bool = False
     ends_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Titled:
+class Title:
     """A title, which one of a higher rank outdoes; `leaf` is the record whose session it names, if it says so."""
 
     title: str
     rank: int
     leaf: str | None
-    noted: Noted
+    noted: CustomRecord
 
 
-Content = Said | Answer | Results | Noted | Titled
+Content = UserText | Answer | ToolResults | CustomRecord | Title
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A record. `rooted`: it says that it has no parent. `time` in ms since 1970."""
 
-    place: str
+    location: str
     content: Content
     uuid: str | None
     parent: str | None
@@ -128,8 +128,8 @@ class Entry:
     def opens(self) -> bool:
         """Whether a user typed it where it was their turn, so that another one in its place is a branch."""
         match self.content:
-            case Said(role=Role.PROMPT):
+            case UserText(role=Role.PROMPT):
                 return True
-            case Noted(user=True, command=str()):
+            case CustomRecord(user=True, command=str()):
                 return True
         return False

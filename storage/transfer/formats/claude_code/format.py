@@ -9,11 +9,11 @@ import hashlib
 from collections.abc import Sequence
 
 from storage import errors, text
-from storage.transfer.formats.claude_code.content import Answer, Entry, Results, Said, Titled
-from storage.transfer.formats.claude_code.records import entry
+from storage.transfer.formats.claude_code.content import Answer, Entry, Title, ToolResults, UserText
+from storage.transfer.formats.claude_code.records import read_entry
 from storage.transfer.formats.claude_code.thread import Thread
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Reader, Step, legal_id
-from storage.transfer.formats.records import Record
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step, valid_id
+from storage.transfer.formats.shared.records import Record
 
 FORMAT = "claude-code"
 MAX_EARLY = 1000
@@ -40,9 +40,9 @@ def _is_own(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: ImportWarnings) -> Reader:
+def reader(name: str, warnings: ImportWarnings) -> Reader:
     """A reader of one log."""
-    return _Reader(losses)
+    return _Reader(warnings)
 
 
 class _Reader:
@@ -51,121 +51,121 @@ class _Reader:
     Of a record a hash of its uuid is kept; of each prompt the state before it, for a branch that may begin there.
     """
 
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
         self._threads: dict[str, Thread] = {}
         self._current: Thread | None = None
         self._of: dict[int, Thread] = {}
         self._points: dict[int, Thread] = {}
         self._early: list[Entry] = []
-        self._titles: dict[int, Titled] = {}
+        self._titles: dict[int, Title] = {}
 
     def add(self, record: Record) -> Sequence[Step]:
         """The steps of the next record. Raises BadInput, with its place, for one that breaks the format."""
         found = ImportWarnings()
-        read = entry(record, found)
-        if read.uuid is not None and hash(read.uuid) in self._of:
-            self._losses.add("record", "given twice, left out the second time")
+        entry = read_entry(record, found)
+        if entry.uuid is not None and hash(entry.uuid) in self._of:
+            self._warnings.add("record", "given twice, left out the second time")
             return ()
         steps: list[Step] = []
-        thread = self._thread(read, steps)
-        if thread is None and _is_message(read):
-            raise errors.BadInput(f"{read.place}: sessionId: is required, as no record before names one")
-        self._losses.include(found)
+        thread = self._thread(entry, steps)
+        if thread is None and _is_message(entry):
+            raise errors.BadInput(f"{entry.location}: sessionId: is required, as no record before names one")
+        self._warnings.include(found)
         if thread is None:
-            self._keep(read)
+            self._keep(entry)
             return steps
-        return steps + self._apply(thread, read)
+        return steps + self._apply(thread, entry)
 
     def end(self) -> Sequence[Step]:
         """Nothing; counts what is held back."""
         for thread in self._threads.values():
             thread.end()
         if self._early:
-            self._losses.add("record", "at the end of the log held back until its session begins", len(self._early))
+            self._warnings.add("record", "at the end of the log held back until its session begins", len(self._early))
         return ()
 
-    def _keep(self, read: Entry) -> None:
+    def _keep(self, entry: Entry) -> None:
         if len(self._early) < MAX_EARLY:
-            self._early.append(read)
+            self._early.append(entry)
         else:
-            self._losses.add("record", f"after {MAX_EARLY} others without a session left out")
+            self._warnings.add("record", f"after {MAX_EARLY} others without a session left out")
 
-    def _apply(self, thread: Thread, read: Entry) -> list[Step]:
+    def _apply(self, thread: Thread, entry: Entry) -> list[Step]:
         steps: list[Step] = []
-        read = thread.expanded(read)
-        if read.opens and (read.parent is not None or read.rooted):
-            thread = self._at_its_place(thread, read, steps)
-        steps += thread.add(read)
-        if isinstance(read.content, Titled) and read.content.leaf is not None:
-            steps += self._name_leaf(read.content, hash(read.content.leaf))
-        if read.uuid is not None:
-            mark = hash(read.uuid)
+        entry = thread.expanded(entry)
+        if entry.opens and (entry.parent is not None or entry.rooted):
+            thread = self._at_its_place(thread, entry, steps)
+        steps += thread.add(entry)
+        if isinstance(entry.content, Title) and entry.content.leaf is not None:
+            steps += self._name_leaf(entry.content, hash(entry.content.leaf))
+        if entry.uuid is not None:
+            mark = hash(entry.uuid)
             self._of[mark] = thread
             thread.tip = mark
             if (titled := self._titles.pop(mark, None)) is not None:
                 steps += thread.rename(titled)
         return steps
 
-    def _name_leaf(self, titled: Titled, leaf: int) -> list[Step]:
+    def _name_leaf(self, titled: Title, leaf: int) -> list[Step]:
         """A summary names the session of its leaf, which may be another file's, or come later."""
         if (thread := self._of.get(leaf)) is not None:
             return thread.rename(titled)
         self._titles[leaf] = titled
         return []
 
-    def _at_its_place(self, thread: Thread, read: Entry, steps: list[Step]) -> Thread:
+    def _at_its_place(self, thread: Thread, entry: Entry, steps: list[Step]) -> Thread:
         """The thread itself, or where something was typed in the same place before, a branch from there."""
-        point = hash((thread.root, read.parent))
+        point = hash((thread.root, entry.parent))
         before = self._points.get(point)
         if before is None:
-            if isinstance(read.content, Said):
+            if isinstance(entry.content, UserText):
                 thread.settle()
             self._points[point] = thread.fork(thread.key)
             return thread
-        branch = before.fork(self._new_key(_id(before.root, read.uuid or f"at-{before.dialogue.head}")))
-        self._begin(branch, read, steps, parent=before, source=before, at_seq=before.dialogue.head, counted=False)
+        branch = before.fork(self._new_key(_id(before.root, entry.uuid or f"at-{before.builder.head}")))
+        self._begin(branch, entry, steps, parent=before, source=before, at_seq=before.builder.head, counted=False)
         return branch
 
-    def _thread(self, read: Entry, steps: list[Step]) -> Thread | None:
+    def _thread(self, entry: Entry, steps: list[Step]) -> Thread | None:
         """The thread that a record belongs to, begun if it is the first one."""
-        parent = self._of.get(hash(read.parent)) if read.parent is not None else None
-        if read.session is None:
+        parent = self._of.get(hash(entry.parent)) if entry.parent is not None else None
+        if entry.session is None:
             return parent or self._current
-        if parent is not None and _same(parent, read):
+        if parent is not None and _same(parent, entry):
             return parent
-        key = _id(read.session)
-        if read.sidechain:
-            own = read.agent or (read.uuid if read.uuid is not None else "sidechain")
-            key = _id(read.session, own)
+        key = _id(entry.session)
+        if entry.sidechain:
+            own = entry.agent or (entry.uuid if entry.uuid is not None else "sidechain")
+            key = _id(entry.session, own)
         if (thread := self._threads.get(key)) is not None:
             return thread
-        if read.uuid is None and not _is_message(read):
+        if entry.uuid is None and not _is_message(entry):
             return None
-        if parent is not None and not read.sidechain:
-            return self._continued(parent, key, read, steps)
-        thread = Thread(key, read, self._losses)
-        above = self._threads.get(_id(read.session)) if read.sidechain else None
-        self._begin(thread, read, steps, parent=above)
+        if parent is not None and not entry.sidechain:
+            return self._continued(parent, key, entry, steps)
+        thread = Thread(key, entry, self._warnings)
+        above = self._threads.get(_id(entry.session)) if entry.sidechain else None
+        self._begin(thread, entry, steps, parent=above)
         return thread
 
-    def _continued(self, parent: Thread, key: str, read: Entry, steps: list[Step]) -> Thread:
+    def _continued(self, parent: Thread, key: str, entry: Entry, steps: list[Step]) -> Thread:
         """A session that goes on where another one of the same log stands."""
-        tip = parent.tip == hash(read.parent)
-        before = parent if tip else self._points.get(hash((parent.root, read.parent)))
+        tip = parent.tip == hash(entry.parent)
+        before = parent if tip else self._points.get(hash((parent.root, entry.parent)))
         if before is None:
-            thread = Thread(key, read, self._losses)
-            self._begin(thread, read, steps, parent=parent, source=parent, at_seq=None)
+            thread = Thread(key, entry, self._warnings)
+            self._begin(thread, entry, steps, parent=parent, source=parent, at_seq=None)
         else:
             thread = before.fork(key)
-            thread.moved(read)
-            self._begin(thread, read, steps, parent=parent, source=before, at_seq=before.dialogue.head)
+            thread.moved(entry)
+            self._begin(thread, entry, steps, parent=parent, source=before, at_seq=before.builder.head)
         return thread
 
     def _begin(
         self,
         thread: Thread,
-        read: Entry,
+        entry: Entry,
         steps: list[Step],
         *,
         parent: Thread | None = None,
@@ -174,24 +174,24 @@ class _Reader:
         counted: bool = True,
     ) -> None:
         """A session begins; the records that waited for it come first."""
-        facts = {**thread.facts, **read.facts}
-        named = {"sessionId": read.session, "agentId": read.agent} if read.sidechain else {}
-        metadata = named | facts | {"forkedFrom": read.forked_from}
+        facts = {**thread.facts, **entry.facts}
+        named = {"sessionId": entry.session, "agentId": entry.agent} if entry.sidechain else {}
+        metadata = named | facts | {"forkedFrom": entry.forked_from}
         told = {name: value for name, value in metadata.items() if value is not None}
-        if read.session is not None and legal_id(read.session) is None:
-            self._losses.add("session", "got another id, as its own cannot be one here")
+        if entry.session is not None and valid_id(entry.session) is None:
+            self._warnings.add("session", "got another id, as its own cannot be one here")
         thread.facts = facts
         steps.append(
             ForeignSession(
                 key=thread.key,
-                label=thread.label_by(read),
+                label=thread.label_by(entry),
                 id=thread.key,
                 parent=parent.key if parent is not None else None,
-                parent_id=_id(read.session or "") if read.sidechain and parent is None else None,
+                parent_id=_id(entry.session or "") if entry.sidechain and parent is None else None,
                 source=source.key if source is not None else None,
                 at_seq=at_seq,
-                repeats=legal_id(read.forked_from) if source is None and read.forked_from != read.session else None,
-                metadata=text.to_json(told, read.place) if told else None,
+                repeats=valid_id(entry.forked_from) if source is None and entry.forked_from != entry.session else None,
+                metadata=text.to_json(told, entry.location) if told else None,
                 counted=counted,
             )
         )
@@ -209,19 +209,19 @@ class _Reader:
         return key if key not in self._threads else _id(key, str(len(self._threads)))
 
 
-def _is_message(read: Entry) -> bool:
-    return isinstance(read.content, Said | Answer | Results)
+def _is_message(entry: Entry) -> bool:
+    return isinstance(entry.content, UserText | Answer | ToolResults)
 
 
-def _same(thread: Thread, read: Entry) -> bool:
+def _same(thread: Thread, entry: Entry) -> bool:
     """Whether a record goes on with the thread of its parent."""
-    named = thread.session == read.session and thread.sidechain == read.sidechain
-    return named and (not read.sidechain or thread.agent == read.agent)
+    named = thread.session == entry.session and thread.sidechain == entry.sidechain
+    return named and (not entry.sidechain or thread.agent == entry.agent)
 
 
 def _id(*parts: str) -> str:
     """An id made of the log's own, the same at each reading; where that is not legal here, of a digest of it."""
     made = ":".join(parts)
-    if legal_id(made) is not None:
+    if valid_id(made) is not None:
         return made
     return f"claude-code:{hashlib.sha256(made.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

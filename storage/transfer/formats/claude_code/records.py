@@ -10,24 +10,24 @@ from typing import Any
 
 from storage import text
 from storage.events import JsonText
-from storage.transfer.formats import times
 from storage.transfer.formats.claude_code.content import (
     Answer,
-    Called,
     Content,
+    CustomRecord,
     Entry,
-    Noted,
-    Result,
-    Results,
     Role,
-    Said,
-    Thought,
-    Titled,
-    Told,
+    TextPart,
+    ThinkingPart,
+    Title,
+    ToolCallPart,
+    ToolResultPart,
+    ToolResults,
+    UserText,
 )
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.values import as_list, as_object, as_text, some_text
+from storage.transfer.formats.shared import times
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.values import as_list, as_object, as_text, nonempty_text
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 """Fields of records that tell of the session rather than of the record."""
@@ -46,60 +46,60 @@ _INTERRUPTED = "[Request interrupted by user"
 _LARGEST = 2**53
 
 
-def entry(record: Record, losses: ImportWarnings) -> Entry:
+def read_entry(record: Record, warnings: ImportWarnings) -> Entry:
     """What a record says. Raises BadInput, naming the place, for what breaks the format."""
-    place = record.place
-    fields = as_object(record.value, place)
-    kind = as_text(fields.get("type"), f"{place}: type")
+    location = record.location
+    fields = as_object(record.value, location)
+    kind = as_text(fields.get("type"), f"{location}: type")
     content: Content
     match kind:
         case "user":
-            content = _user(fields, place, losses)
+            content = _user(fields, location, warnings)
         case "assistant":
-            content = _assistant(fields, place, losses)
+            content = _assistant(fields, location, warnings)
         case _:
-            content = _other(kind, fields, place, losses)
+            content = _other(kind, fields, location, warnings)
     forked = fields.get("forkedFrom")
     return Entry(
-        place=place,
+        location=location,
         content=content,
-        uuid=some_text(fields.get("uuid")),
-        parent=some_text(fields.get("parentUuid")),
+        uuid=nonempty_text(fields.get("uuid")),
+        parent=nonempty_text(fields.get("parentUuid")),
         rooted="parentUuid" in fields and fields["parentUuid"] is None,
-        session=some_text(fields.get("sessionId")),
-        agent=some_text(fields.get("agentId")),
+        session=nonempty_text(fields.get("sessionId")),
+        agent=nonempty_text(fields.get("agentId")),
         sidechain=fields.get("isSidechain") is True,
-        time=_time(fields, losses),
-        facts={name: found for name in FACTS if (found := some_text(fields.get(name)))},
-        forked_from=some_text(forked.get("sessionId")) if isinstance(forked, dict) else None,
+        time=_time(fields, warnings),
+        facts={name: found for name in FACTS if (found := nonempty_text(fields.get(name)))},
+        forked_from=nonempty_text(forked.get("sessionId")) if isinstance(forked, dict) else None,
     )
 
 
-def _user(fields: dict[str, Any], place: str, losses: ImportWarnings) -> Content:
-    message = as_object(fields.get("message"), f"{place}: message")
-    parts = _parts(message.get("content"), f"{place}: message.content")
-    losses.fields("user record", fields, _USER)
-    losses.fields("user message", message, {"role", "content"})
+def _user(fields: dict[str, Any], location: str, warnings: ImportWarnings) -> Content:
+    message = as_object(fields.get("message"), f"{location}: message")
+    parts = _parts(message.get("content"), f"{location}: message.content")
+    warnings.lost_fields("user record", fields, _USER)
+    warnings.lost_fields("user message", message, {"role", "content"})
     results = [part for part in parts if part["type"] == "tool_result"]
-    said = _said(Role.ADDED, [part for part in parts if part["type"] != "tool_result"], place)
+    said = _said(Role.ADDED, [part for part in parts if part["type"] != "tool_result"], location)
     if results:
         rest = said if said.content or said.blocks else None
-        return _results(results, fields.get("toolUseResult"), rest, place, losses)
+        return _results(results, fields.get("toolUseResult"), rest, location, warnings)
     if fields.get("isCompactSummary") is True:
-        return Said(Role.SUMMARY, said.content, said.blocks)
-    prompt = Said(Role.PROMPT, said.content, said.blocks)
+        return UserText(Role.SUMMARY, said.content, said.blocks)
+    prompt = UserText(Role.PROMPT, said.content, said.blocks)
     if fields.get("isMeta") is True:
-        return Noted("user/meta", _rest(fields, place), expansion=prompt, user=True)
+        return CustomRecord("user/meta", _rest(fields, location), expansion=prompt, user=True)
     if _WRAPPED.match(said.content):
-        return Noted("user/command", _rest(fields, place), command=_command(said.content), user=True)
+        return CustomRecord("user/command", _rest(fields, location), command=_command(said.content), user=True)
     return said if said.role is Role.INTERRUPTION else prompt
 
 
-def _said(role: Role, parts: Sequence[dict[str, Any]], place: str) -> Said:
-    content = _joined(parts, place)
+def _said(role: Role, parts: Sequence[dict[str, Any]], location: str) -> UserText:
+    content = _joined(parts, location)
     if content.startswith(_INTERRUPTED):
         role = Role.INTERRUPTION
-    return Said(role, content, _unless_text(parts, place))
+    return UserText(role, content, _unless_text(parts, location))
 
 
 def _command(content: str) -> str | None:
@@ -110,30 +110,30 @@ def _command(content: str) -> str | None:
 
 
 def _results(
-    parts: Sequence[dict[str, Any]], copy: object, said: Said | None, place: str, losses: ImportWarnings
-) -> Results:
+    parts: Sequence[dict[str, Any]], copy: object, said: UserText | None, location: str, warnings: ImportWarnings
+) -> ToolResults:
     more = copy if isinstance(copy, dict) and len(parts) == 1 else {}
     for part in parts:
-        losses.fields("tool result", part, {"type", "tool_use_id", "content", "is_error"})
-    return Results(
-        results=[_result(part, f"{place}: message.content") for part in parts],
-        copy=None if copy is None else text.to_json(copy, f"{place}: toolUseResult"),
+        warnings.lost_fields("tool result", part, {"type", "tool_use_id", "content", "is_error"})
+    return ToolResults(
+        results=[_result(part, f"{location}: message.content") for part in parts],
+        copy=None if copy is None else text.to_json(copy, f"{location}: toolUseResult"),
         duration_ms=_duration(more),
         truncated=more.get("truncated") is True,
         said=said,
     )
 
 
-def _result(part: dict[str, Any], place: str) -> Result:
+def _result(part: dict[str, Any], location: str) -> ToolResultPart:
     content, blocks = part.get("content"), None
     if isinstance(content, list):
-        parts = _parts(content, f"{place}.content")
-        content, blocks = _joined(parts, place), _unless_text(parts, place)
+        parts = _parts(content, f"{location}.content")
+        content, blocks = _joined(parts, location), _unless_text(parts, location)
     if part.get("is_error") is True:
-        error = content if isinstance(content, str) else text.to_json(content, place)
-        return Result(part.get("tool_use_id"), None, error, blocks)
-    result = None if content is None else text.to_json(content, place)
-    return Result(part.get("tool_use_id"), result, None, blocks)
+        error = content if isinstance(content, str) else text.to_json(content, location)
+        return ToolResultPart(part.get("tool_use_id"), None, error, blocks)
+    result = None if content is None else text.to_json(content, location)
+    return ToolResultPart(part.get("tool_use_id"), result, None, blocks)
 
 
 def _duration(copy: Mapping[str, Any]) -> float | None:
@@ -144,46 +144,50 @@ def _duration(copy: Mapping[str, Any]) -> float | None:
     return None
 
 
-def _assistant(fields: dict[str, Any], place: str, losses: ImportWarnings) -> Content:
-    message = as_object(fields.get("message"), f"{place}: message")
-    parts = _parts(message.get("content"), f"{place}: message.content")
-    losses.fields("assistant record", fields, _ASSISTANT)
-    losses.fields("assistant message", message, _MESSAGE)
+def _assistant(fields: dict[str, Any], location: str, warnings: ImportWarnings) -> Content:
+    message = as_object(fields.get("message"), f"{location}: message")
+    parts = _parts(message.get("content"), f"{location}: message.content")
+    warnings.lost_fields("assistant record", fields, _ASSISTANT)
+    warnings.lost_fields("assistant message", message, _MESSAGE)
     output = {name: message[name] for name in _OUTPUT if name in message}
     if "requestId" in fields:
         output["requestId"] = fields["requestId"]
     failed = fields.get("isApiErrorMessage") is True
     return Answer(
-        id=some_text(message.get("id")),
-        parts=_answer_parts(parts, place, losses),
+        id=nonempty_text(message.get("id")),
+        parts=_answer_parts(parts, location, warnings),
         tokens=_tokens(message.get("usage")),
-        output=text.to_json(output, f"{place}: message"),
-        stop=some_text(message.get("stop_reason")),
-        error=(_joined(parts, place) or some_text(fields.get("error")) or "API error") if failed else None,
+        output=text.to_json(output, f"{location}: message"),
+        stop=nonempty_text(message.get("stop_reason")),
+        error=(_joined(parts, location) or nonempty_text(fields.get("error")) or "API error") if failed else None,
     )
 
 
-def _answer_parts(parts: Sequence[dict[str, Any]], place: str, losses: ImportWarnings) -> list[Thought | Told | Called]:
+def _answer_parts(
+    parts: Sequence[dict[str, Any]], location: str, warnings: ImportWarnings
+) -> list[ThinkingPart | TextPart | ToolCallPart]:
     """The parts in order, neighbours that are told joined."""
-    found: list[Thought | Told | Called] = []
+    found: list[ThinkingPart | TextPart | ToolCallPart] = []
     told: list[dict[str, Any]] = []
 
     def tell() -> None:
         if told:
-            found.append(Told(_joined(told, place), _unless_text(told, place)))
+            found.append(TextPart(_joined(told, location), _unless_text(told, location)))
             told.clear()
 
     for part in parts:
         match part["type"]:
             case "thinking" | "redacted_thinking":
-                losses.fields("thinking", part, {"type", "thinking"})
+                warnings.lost_fields("thinking", part, {"type", "thinking"})
                 tell()
-                found.append(Thought(as_text(part.get("thinking", ""), f"{place}: message.content: thinking")))
+                found.append(ThinkingPart(as_text(part.get("thinking", ""), f"{location}: message.content: thinking")))
             case "tool_use":
-                losses.fields("tool call", part, {"type", "id", "name", "input"})
+                warnings.lost_fields("tool call", part, {"type", "id", "name", "input"})
                 tell()
-                name = as_text(part.get("name"), f"{place}: message.content: name of a call")
-                found.append(Called(part.get("id"), name, text.to_json(part.get("input"), f"{place}: input of a call")))
+                name = as_text(part.get("name"), f"{location}: message.content: name of a call")
+                found.append(
+                    ToolCallPart(part.get("id"), name, text.to_json(part.get("input"), f"{location}: input of a call"))
+                )
             case _:
                 told.append(part)
     tell()
@@ -198,54 +202,54 @@ def _tokens(usage: object) -> int | None:
     return sum(counts) if counts else None
 
 
-def _other(kind: str, fields: dict[str, Any], place: str, losses: ImportWarnings) -> Content:
+def _other(kind: str, fields: dict[str, Any], location: str, warnings: ImportWarnings) -> Content:
     match kind, fields.get("attachment"):
         case "attachment", {"type": "queued_command", "prompt": str() | list() as prompt, "commandMode": "prompt"}:
-            losses.fields("queued prompt", fields, _ENVELOPE | {"attachment"})
-            return _said(Role.ADDED, _parts(prompt, f"{place}: attachment.prompt"), place)
-    subtype = some_text(fields.get("subtype"))
+            warnings.lost_fields("queued prompt", fields, _ENVELOPE | {"attachment"})
+            return _said(Role.ADDED, _parts(prompt, f"{location}: attachment.prompt"), location)
+    subtype = nonempty_text(fields.get("subtype"))
     name = f"{kind}/{subtype}" if kind == "system" and subtype else kind
-    noted = Noted(name, _rest(fields, place), ends_turn=name == "system/turn_duration")
+    noted = CustomRecord(name, _rest(fields, location), ends_turn=name == "system/turn_duration")
     if name == "system/compact_boundary" and _keeps(fields.get("compactMetadata")):
-        losses.add("compaction", "kept the last messages, which are replaced here too")
+        warnings.add("compaction", "kept the last messages, which are replaced here too")
     field, rank = _TITLES.get(kind, ("", 0))
-    title = some_text(fields.get(field))
-    if title is None or (kind == "summary" and some_text(fields.get("leafUuid")) is None):
+    title = nonempty_text(fields.get(field))
+    if title is None or (kind == "summary" and nonempty_text(fields.get("leafUuid")) is None):
         return noted
-    return Titled(title, rank, some_text(fields.get("leafUuid")) if kind == "summary" else None, noted)
+    return Title(title, rank, nonempty_text(fields.get("leafUuid")) if kind == "summary" else None, noted)
 
 
 def _keeps(compaction: object) -> bool:
     return isinstance(compaction, dict) and bool(compaction.get("preservedSegment"))
 
 
-def _rest(fields: Mapping[str, Any], place: str) -> JsonText:
-    return text.to_json({name: value for name, value in fields.items() if name not in _ENVELOPE}, place)
+def _rest(fields: Mapping[str, Any], location: str) -> JsonText:
+    return text.to_json({name: value for name, value in fields.items() if name not in _ENVELOPE}, location)
 
 
-def _parts(content: object, place: str) -> list[dict[str, Any]]:
+def _parts(content: object, location: str) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    parts = [as_object(part, f"{place}[{index}]") for index, part in enumerate(as_list(content, place))]
+    parts = [as_object(part, f"{location}[{index}]") for index, part in enumerate(as_list(content, location))]
     for index, part in enumerate(parts):
-        as_text(part.get("type"), f"{place}[{index}].type")
+        as_text(part.get("type"), f"{location}[{index}].type")
         if part["type"] == "text":
-            as_text(part.get("text"), f"{place}[{index}].text")
+            as_text(part.get("text"), f"{location}[{index}].text")
     return parts
 
 
-def _joined(parts: Sequence[dict[str, Any]], place: str) -> str:
-    return "\n".join(as_text(part.get("text"), f"{place}: text") for part in parts if part["type"] == "text")
+def _joined(parts: Sequence[dict[str, Any]], location: str) -> str:
+    return "\n".join(as_text(part.get("text"), f"{location}: text") for part in parts if part["type"] == "text")
 
 
-def _unless_text(parts: Sequence[dict[str, Any]], place: str) -> JsonText | None:
+def _unless_text(parts: Sequence[dict[str, Any]], location: str) -> JsonText | None:
     """The parts as JSON, unless all are text."""
-    return None if all(part["type"] == "text" for part in parts) else text.to_json(parts, place)
+    return None if all(part["type"] == "text" for part in parts) else text.to_json(parts, location)
 
 
-def _time(fields: Mapping[str, Any], losses: ImportWarnings) -> int | None:
+def _time(fields: Mapping[str, Any], warnings: ImportWarnings) -> int | None:
     given = fields.get("timestamp")
     time = times.iso(given)
     if time is None and given is not None:
-        losses.add("record", "lost its time, which cannot be read")
+        warnings.add("record", "lost its time, which cannot be read")
     return time

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from storage import errors, text
-from storage.transfer.formats import times
 from storage.transfer.formats.codex import items as codex_items
 from storage.transfer.formats.codex.items import Message
 from storage.transfer.formats.codex.log import Rollout
-from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.facts import instant
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Reader, Renamed, Step, legal_id
-from storage.transfer.formats.naming import id_by_first
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.values import as_list, as_object, as_text
+from storage.transfer.formats.shared import times
+from storage.transfer.formats.shared.facts import read_time
+from storage.transfer.formats.shared.foreign import ForeignLabel, ForeignSession, ImportWarnings, Reader, Step, valid_id
+from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
+from storage.transfer.formats.shared.naming import id_from_first_record
+from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.values import as_list, as_object, as_text
 
 FORMAT = "codex"
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
@@ -65,56 +65,56 @@ def _is_header(value: object) -> bool:
     return False
 
 
-def reader(name: str, losses: ImportWarnings) -> Reader:
+def reader(name: str, warnings: ImportWarnings) -> Reader:
     """A reader of one rollout."""
-    return _Reader(losses)
+    return _Reader(warnings)
 
 
 class _Reader:
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
-        self._told: list[Step] = []
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
+        self._steps: list[Step] = []
         self._rollout: Rollout | None = None
         self._origins: set[str] = set()
         self._named = False
 
     def add(self, record: Record) -> Sequence[Step]:
         """The steps of a line."""
-        value = as_object(record.value, record.place)
+        value = as_object(record.value, record.location)
         before = self._rollout
         try:
             if before is None and not _is_meta(value):
-                id = id_by_first(FORMAT, record.place, value, self._losses)
-                self._told.append(ForeignSession(key=id, label=None, id=id))
-                self._rollout = Rollout(Dialogue(id, self._losses), self._losses)
-            self._read(value, instant(value.get("timestamp"), times.iso, self._losses), record.place)
+                id = id_from_first_record(FORMAT, record.location, value, self._warnings)
+                self._steps.append(ForeignSession(key=id, label=None, id=id))
+                self._rollout = Rollout(LogBuilder(id, self._warnings), self._warnings)
+            self._read(value, read_time(value.get("timestamp"), times.iso, self._warnings), record.location)
         except errors.BadInput:
-            self._rollout, self._told = before, []
+            self._rollout, self._steps = before, []
             raise
-        told, self._told = self._told, []
+        told, self._steps = self._steps, []
         return told
 
     def end(self) -> Sequence[Step]:
         """Nothing is left to tell; a turn that was marked, but in which nothing is said yet, is counted."""
         if self._rollout is not None and self._rollout.waits:
-            self._losses.add("turn", "at the end of the log held back until something is said in it")
+            self._warnings.add("turn", "at the end of the log held back until something is said in it")
         return ()
 
-    def _read(self, value: dict[str, Any], time: int | None, place: str) -> None:
+    def _read(self, value: dict[str, Any], time: int | None, location: str) -> None:
         if _is_meta(value):
-            meta = as_object(value.get("payload"), f"{place}: payload") if "type" in value else value
-            self._meta(meta, time, place)
+            meta = as_object(value.get("payload"), f"{location}: payload") if "type" in value else value
+            self._meta(meta, time, location)
         elif "payload" in value or (isinstance(value.get("type"), str) and value["type"] in _TYPES):
-            self._enveloped(value, time, place)
+            self._enveloped(value, time, location)
         elif "type" in value:
             self._log.counts = False
-            self._log.add(codex_items.item(value, place, self._losses, "timestamp"), time)
+            self._log.add(codex_items.item(value, location, self._warnings, "timestamp"), time)
         elif "record_type" in value:
-            self._losses.add("record", "that marks a state left out")
+            self._warnings.add("record", "that marks a state left out")
         else:
-            raise errors.BadInput(f"{place}: neither an envelope nor an item")
+            raise errors.BadInput(f"{location}: neither an envelope nor an item")
         self._log.time = time or self._log.time
-        self._told += self._log.dialogue.take()
+        self._steps += self._log.builder.take_steps()
         if not self._named and self._log.label is not None:
             self._rename(self._log.label)
 
@@ -125,28 +125,28 @@ class _Reader:
 
     def _rename(self, label: str) -> None:
         self._named = True
-        self._told.append(Renamed(self._log.dialogue.key, label))
+        self._steps.append(ForeignLabel(self._log.builder.key, label))
 
-    def _meta(self, meta: Mapping[str, Any], time: int | None, place: str) -> None:
+    def _meta(self, meta: Mapping[str, Any], time: int | None, location: str) -> None:
         if self._rollout is None:
-            self._begin(meta, place)
+            self._begin(meta, location)
         elif isinstance(meta.get("id"), str) and meta["id"] in self._origins:
-            self._losses.add("record", "repeating a header of this session, or of one it was forked from, left out")
+            self._warnings.add("record", "repeating a header of this session, or of one it was forked from, left out")
         else:
-            self._losses.add("record", "with the header of another session kept as custom")
-            self._log.dialogue.custom("session_meta", text.to_json(meta, place), time=time)
+            self._warnings.add("record", "with the header of another session kept as custom")
+            self._log.builder.custom("session_meta", text.to_json(meta, location), time=time)
             return
         self._origins |= {name for name in (meta.get("id"), meta.get("forked_from_id")) if isinstance(name, str)}
 
-    def _begin(self, meta: Mapping[str, Any], place: str) -> None:
+    def _begin(self, meta: Mapping[str, Any], location: str) -> None:
         prompt = meta.get("base_instructions")
         prompt = prompt.get("text") if isinstance(prompt, dict) else prompt
         told = {"type", "id"} | ({"base_instructions"} if isinstance(prompt, str) else set())
         facts = {name: value for name, value in meta.items() if name not in told}
-        id = legal_id(meta.get("id")) or id_by_first(FORMAT, place, meta, self._losses)
+        id = valid_id(meta.get("id")) or id_from_first_record(FORMAT, location, meta, self._warnings)
         spawn = _spawn(meta.get("source"))
-        fork = legal_id(meta.get("forked_from_id"))
-        parent = legal_id(meta.get("parent_thread_id")) or legal_id(spawn.get("parent_thread_id")) or fork
+        fork = valid_id(meta.get("forked_from_id"))
+        parent = valid_id(meta.get("parent_thread_id")) or valid_id(spawn.get("parent_thread_id")) or fork
         agents = (meta.get("agent_nickname"), spawn.get("agent_nickname"), spawn.get("agent_role"))
         agent = next((name for name in agents if isinstance(name, str) and name), None)
         session = ForeignSession(
@@ -155,84 +155,86 @@ class _Reader:
             id=id,
             parent_id=parent if parent != id else None,
             repeats=fork if fork != id else None,
-            metadata=text.to_json(facts, place) if facts else None,
+            metadata=text.to_json(facts, location) if facts else None,
             system_prompt=text.clean(prompt) if isinstance(prompt, str) and prompt else None,
         )
-        self._told.append(session)
-        self._rollout = Rollout(Dialogue(id, self._losses), self._losses, agent=agent)
+        self._steps.append(session)
+        self._rollout = Rollout(LogBuilder(id, self._warnings), self._warnings, agent=agent)
 
-    def _enveloped(self, value: dict[str, Any], time: int | None, place: str) -> None:
-        kind = as_text(value.get("type"), f"{place}: type")
-        payload = as_object(value.get("payload"), f"{place}: payload")
-        self._losses.fields("record", value, ("timestamp", "type", "payload", "ordinal"))
+    def _enveloped(self, value: dict[str, Any], time: int | None, location: str) -> None:
+        kind = as_text(value.get("type"), f"{location}: type")
+        payload = as_object(value.get("payload"), f"{location}: payload")
+        self._warnings.lost_fields("record", value, ("timestamp", "type", "payload", "ordinal"))
         match kind:
             case "response_item":
-                self._log.add(codex_items.item(payload, f"{place}: payload", self._losses), time)
+                self._log.add(codex_items.item(payload, f"{location}: payload", self._warnings), time)
             case "event_msg":
-                self._event(payload, time, f"{place}: payload")
+                self._event(payload, time, f"{location}: payload")
             case "compacted":
-                self._compacted(payload, time, f"{place}: payload")
+                self._compacted(payload, time, f"{location}: payload")
             case "turn_context":
-                data = text.to_json(payload, place)
+                data = text.to_json(payload, location)
                 model = {name: payload[name] for name in ("model", "effort") if isinstance(payload.get(name), str)}
                 self._log.model = model
-                self._log.dialogue.custom(kind, data, time=time)
+                self._log.builder.custom(kind, data, time=time)
             case _:
-                self._losses.add("record", "of another type kept as custom")
-                self._log.dialogue.custom(kind, text.to_json(payload, place), time=time)
+                self._warnings.add("record", "of another type kept as custom")
+                self._log.builder.custom(kind, text.to_json(payload, location), time=time)
 
-    def _event(self, payload: dict[str, Any], time: int | None, place: str) -> None:
-        kind = as_text(payload.get("type"), f"{place}.type")
-        data = text.to_json({name: value for name, value in payload.items() if name != "type"}, place)
+    def _event(self, payload: dict[str, Any], time: int | None, location: str) -> None:
+        kind = as_text(payload.get("type"), f"{location}.type")
+        data = text.to_json({name: value for name, value in payload.items() if name != "type"}, location)
         id = payload.get("turn_id")
         kept = False
         match kind:
             case _ if kind in _COPIES:
-                self._losses.add("record", "repeating for display what is logged anyway left out")
+                self._warnings.add("record", "repeating for display what is logged anyway left out")
             case "token_count":
-                self._tokens(payload, time, place)
+                self._tokens(payload, time, location)
             case _ if kind in _TURN_STARTS:
-                self._losses.fields(kind, payload, ("type", "turn_id", "started_at"))
+                self._warnings.lost_fields(kind, payload, ("type", "turn_id", "started_at"))
                 self._log.mark_turn(id, time)
             case _ if kind in _TURN_ENDS:
                 kept = not self._log.end_turn(id, time, _why(payload) if kind == "turn_aborted" else None)
-                self._losses.fields(kind, payload, ("type", "turn_id", "reason", "last_agent_message", "completed_at"))
+                self._warnings.lost_fields(
+                    kind, payload, ("type", "turn_id", "reason", "last_agent_message", "completed_at")
+                )
             case "thread_name_updated" if _name(payload):
                 self._rename(_name(payload))
             case "thread_rolled_back" if type(payload.get("num_turns")) is int:
-                self._log.dialogue.custom(kind, data, time=time)
+                self._log.builder.custom(kind, data, time=time)
                 self._log.roll_back(payload["num_turns"], time)
             case _:
                 kept = True
         if kept:
-            self._log.lasted(payload.get("call_id"), codex_items.duration_ms(payload.get("duration")))
-            self._log.dialogue.custom(kind, data, time=time)
-            self._losses.add("record", "of another type kept as custom")
+            self._log.record_duration(payload.get("call_id"), codex_items.duration_ms(payload.get("duration")))
+            self._log.builder.custom(kind, data, time=time)
+            self._warnings.add("record", "of another type kept as custom")
         if kind == "error":
             self._log.error = _why(payload)
 
-    def _tokens(self, payload: Mapping[str, Any], time: int | None, place: str) -> None:
+    def _tokens(self, payload: Mapping[str, Any], time: int | None, location: str) -> None:
         info = payload.get("info")
         if info is not None:
             last, total = codex_items.tokens(info)
             usage = info.get("last_token_usage") if isinstance(info, dict) else None
-            self._log.count(last, total, text.to_json({**self._log.model, "usage": usage}, place), time)
-        self._losses.fields("token_count", payload, ("type", "info"))
+            self._log.count(last, total, text.to_json({**self._log.model, "usage": usage}, location), time)
+        self._warnings.lost_fields("token_count", payload, ("type", "info"))
 
-    def _compacted(self, payload: dict[str, Any], time: int | None, place: str) -> None:
+    def _compacted(self, payload: dict[str, Any], time: int | None, location: str) -> None:
         history = payload.get("replacement_history")
         if history is None:
             message = payload.get("message")
             messages = [Message("user", message, None)] if isinstance(message, str) and message else []
             others = []
         else:
-            listed = enumerate(as_list(history, f"{place}.replacement_history"))
-            items = [_replacement(item, f"{place}.replacement_history[{index}]") for index, item in listed]
+            listed = enumerate(as_list(history, f"{location}.replacement_history"))
+            items = [_replacement(item, f"{location}.replacement_history[{index}]") for index, item in listed]
             messages = [item for item in items if isinstance(item, Message)]
             others = [item for item in history if not (isinstance(item, dict) and item.get("type") == "message")]
         facts = {name: value for name, value in payload.items() if name != "replacement_history"}
-        data = text.to_json(facts | ({"others": others} if others else {}), place)
-        self._log.dialogue.custom("compacted", data, time=time)
+        data = text.to_json(facts | ({"others": others} if others else {}), location)
+        self._log.builder.custom("compacted", data, time=time)
         self._log.replace(messages, time)
 
 
@@ -242,9 +244,9 @@ def _is_meta(value: Mapping[str, Any]) -> bool:
     )
 
 
-def _replacement(item: object, place: str) -> Message | None:
-    payload = as_object(item, place)
-    found = codex_items.item(payload, place, ImportWarnings()) if payload.get("type") == "message" else None
+def _replacement(item: object, location: str) -> Message | None:
+    payload = as_object(item, location)
+    found = codex_items.item(payload, location, ImportWarnings()) if payload.get("type") == "message" else None
     return found if isinstance(found, Message) else None
 
 
@@ -256,8 +258,8 @@ def _spawn(source: object) -> Mapping[str, Any]:
 
 
 def _why(payload: Mapping[str, Any]) -> str:
-    why = payload.get("reason") or payload.get("message")
-    return why if isinstance(why, str) and why else "aborted"
+    reason = payload.get("reason") or payload.get("message")
+    return reason if isinstance(reason, str) and reason else "aborted"
 
 
 def _name(payload: Mapping[str, Any]) -> str:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from storage import errors, text
 from storage.events import JsonText
-from storage.transfer.formats.decoding import decode
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.values import as_text, measure
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.json_decoding import decode
+from storage.transfer.formats.shared.values import as_text, measure
 
 _CALLS = {
     "function_call": ("name", "arguments"),
@@ -76,7 +76,7 @@ class Output(NamedTuple):
     duration_ms: float | None
 
 
-class Other(NamedTuple):
+class OtherItem(NamedTuple):
     """An item without an event type here; `call` where the model's provider ran a tool."""
 
     name: str
@@ -84,31 +84,31 @@ class Other(NamedTuple):
     call: bool
 
 
-Item = Message | Reasoning | Call | Output | Other
+Item = Message | Reasoning | Call | Output | OtherItem
 
 
-def item(payload: Mapping[str, Any], place: str, losses: ImportWarnings, *known: str) -> Item:
+def item(payload: Mapping[str, Any], location: str, warnings: ImportWarnings, *known: str) -> Item:
     """What an item says; fields beyond `known` that are not taken over are counted. Raises BadInput with the place."""
-    kind = as_text(payload.get("type"), f"{place}: type")
+    kind = as_text(payload.get("type"), f"{location}: type")
     found: Item
     match kind:
         case "message":
-            content, blocks = content_of(payload.get("content"), f"{place}: content")
-            found = Message(as_text(payload.get("role"), f"{place}: role"), content, blocks)
+            content, blocks = content_of(payload.get("content"), f"{location}: content")
+            found = Message(as_text(payload.get("role"), f"{location}: role"), content, blocks)
         case "reasoning":
-            found = _reasoning(payload, place)
+            found = _reasoning(payload, location)
         case _ if kind in _CALLS:
-            found = _call(kind, payload, place)
+            found = _call(kind, payload, location)
         case _ if kind in _OUTPUTS:
-            found = _output(payload, place)
+            found = _output(payload, location)
         case _:
-            losses.add("record", "of another type kept as custom")
-            return Other(kind, text.to_json(_without_type(payload), place), kind.endswith("_call"))
-    losses.fields(kind, payload, (*known, "type", *_KNOWN[kind]))
+            warnings.add("record", "of another type kept as custom")
+            return OtherItem(kind, text.to_json(_without_type(payload), location), kind.endswith("_call"))
+    warnings.lost_fields(kind, payload, (*known, "type", *_KNOWN[kind]))
     return found
 
 
-def content_of(content: object, place: str) -> tuple[str, JsonText | None]:
+def content_of(content: object, location: str) -> tuple[str, JsonText | None]:
     """The text of a message or an output, and its parts where they are not a single text."""
     match content:
         case None:
@@ -118,8 +118,8 @@ def content_of(content: object, place: str) -> tuple[str, JsonText | None]:
         case list():
             texts = [part["text"] for part in content if _is_text(part)]
             single = len(texts) == len(content) == 1
-            return "\n".join(texts), None if single or not content else text.to_json(content, place)
-    raise errors.BadInput(f"{place}: must be a string, a list of parts or null")
+            return "\n".join(texts), None if single or not content else text.to_json(content, location)
+    raise errors.BadInput(f"{location}: must be a string, a list of parts or null")
 
 
 def tokens(info: object) -> tuple[float | None, float | None]:
@@ -145,49 +145,51 @@ def _total(usage: object) -> float | None:
     return measure(usage.get("total_tokens")) if isinstance(usage, dict) else None
 
 
-def _reasoning(payload: Mapping[str, Any], place: str) -> Reasoning:
+def _reasoning(payload: Mapping[str, Any], location: str) -> Reasoning:
     parts = [*_parts(payload.get("summary")), *_parts(payload.get("content"))]
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
     sealed = payload.get("encrypted_content") is not None or len(texts) < len(parts)
-    return Reasoning("\n\n".join(texts), text.to_json(_without_type(payload), place) if sealed else None)
+    return Reasoning("\n\n".join(texts), text.to_json(_without_type(payload), location) if sealed else None)
 
 
 def _parts(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _call(kind: str, payload: Mapping[str, Any], place: str) -> Call:
+def _call(kind: str, payload: Mapping[str, Any], location: str) -> Call:
     name, args = _CALLS[kind]
     return Call(
         payload.get("call_id") or payload.get("id"),
-        "local_shell" if name is None else as_text(payload.get(name), f"{place}: {name}"),
-        text.to_json(payload.get(args), f"{place}: {args}"),
+        "local_shell" if name is None else as_text(payload.get(name), f"{location}: {name}"),
+        text.to_json(payload.get(args), f"{location}: {args}"),
     )
 
 
-def _output(payload: Mapping[str, Any], place: str) -> Output:
+def _output(payload: Mapping[str, Any], location: str) -> Output:
     output = payload.get("output")
     failed = False
     if isinstance(output, dict) and "content" in output:
         failed = output.get("success") is False
         output = output["content"]
     if isinstance(output, dict):
-        return Output(payload.get("call_id"), text.to_json(output, f"{place}: output"), None, None, _lasted(output))
-    content, blocks = content_of(output, f"{place}: output")
+        return Output(
+            payload.get("call_id"), text.to_json(output, f"{location}: output"), None, None, _metadata_duration(output)
+        )
+    content, blocks = content_of(output, f"{location}: output")
     return Output(
         payload.get("call_id"),
-        None if failed else text.to_json(content, place),
+        None if failed else text.to_json(content, location),
         (content or "failed") if failed else None,
         blocks,
-        _told_duration(content, place),
+        _reported_duration(content, location),
     )
 
 
-def _told_duration(output: str, place: str) -> float | None:
+def _reported_duration(output: str, location: str) -> float | None:
     """The duration that the text of an output tells: as JSON with metadata, or in the lines before the output."""
     if output.startswith("{") and '"duration_seconds"' in output:
         try:
-            return _lasted(decode(output, place))
+            return _metadata_duration(decode(output, location))
         except errors.BadInput:
             return None
     head, _, _ = f"\n{output[:_HEADER]}".partition("\nOutput:")
@@ -195,7 +197,7 @@ def _told_duration(output: str, place: str) -> float | None:
     return _milliseconds(float(found[1])) if found else None
 
 
-def _lasted(output: object) -> float | None:
+def _metadata_duration(output: object) -> float | None:
     match output:
         case {"metadata": {"duration_seconds": seconds}}:
             return _milliseconds(seconds)

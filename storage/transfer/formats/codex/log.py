@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from storage import text
 from storage.events import AssistantMessage, JsonText, RunStatus, SurfaceHide, SystemMessage, UserMessage
-from storage.transfer.formats.codex.items import Call, Item, Message, Other, Output, Reasoning
-from storage.transfer.formats.dialogue import MAX_IDENTIFIER, Dialogue, label_of
-from storage.transfer.formats.foreign import ImportWarnings
+from storage.transfer.formats.codex.items import Call, Item, Message, OtherItem, Output, Reasoning
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.log_builder import MAX_IDENTIFIER, LogBuilder, label_of
 
 _REMEMBERED = 512
 """Messages that a compaction can replace one by one, user messages to roll back to, durations to come."""
 
 
-class _Marked(NamedTuple):
+class _MarkedTurn(NamedTuple):
     id: object
     time: int | None
 
@@ -27,17 +27,17 @@ class _Marked(NamedTuple):
 class Rollout:
     """The events of one rollout. `label` is what it could be called; `counts` is false where no tokens are told."""
 
-    def __init__(self, dialogue: Dialogue, losses: ImportWarnings, *, agent: str | None = None) -> None:
-        self.dialogue = dialogue
+    def __init__(self, builder: LogBuilder, warnings: ImportWarnings, *, agent: str | None = None) -> None:
+        self.builder = builder
         self.label: str | None = None
         self.counts = True
         self.time: int | None = None
         self.model: dict[str, str] = {}
         self.error: str | None = None
-        self._losses = losses
+        self._warnings = warnings
         self._agent = agent
-        self._marked: _Marked | None = None
-        self._turn: _Marked | None = None
+        self._marked: _MarkedTurn | None = None
+        self._turn: _MarkedTurn | None = None
         self._turn_ids: set[str] = set()
         self._quiet = False
         self._complete = False
@@ -64,27 +64,27 @@ class Rollout:
             case Message(role="user"):
                 self._user(item, time)
             case Message():
-                self._text(self.dialogue.system(item.content, time=time))
+                self._text(self.builder.system(item.content, time=time))
             case Reasoning():
                 self._reasoning(item, time)
             case Call():
                 self._respond(time)
                 self._called = True
-                self.dialogue.call(item.id, item.name, item.args, time=time)
+                self.builder.call(item.id, item.name, item.args, time=time)
             case Output():
                 self._output(item, time)
-            case Other():
+            case OtherItem():
                 if item.call:
                     self._respond(time)
-                self.dialogue.custom(item.name, item.data, time=time)
+                self.builder.custom(item.name, item.data, time=time)
 
     def mark_turn(self, id: object, time: int | None) -> None:
         """A turn begins; it shows with the first message of the user or the model in it."""
         if self._marked is not None:
             self._start_turn(time)
-        if self.dialogue.turn is not None:
+        if self.builder.turn is not None:
             self._end_turn(self.time, "its end is not in the log" if self._turn is not None else None)
-        self._marked = _Marked(id, time)
+        self._marked = _MarkedTurn(id, time)
 
     def end_turn(self, id: object, time: int | None, error: str | None = None) -> bool:
         """Ends the open turn, if it has this id or none is told; whether it does. With an error it has failed."""
@@ -93,7 +93,7 @@ class Rollout:
             return False
         if self._marked is not None:
             self._start_turn(time)
-        if self.dialogue.turn is None:
+        if self.builder.turn is None:
             return False
         self._end_turn(time, error or self.error)
         return True
@@ -103,19 +103,19 @@ class Rollout:
         if total is not None and total == self._total:
             return
         self._total = total
-        if self.dialogue.step is None:
-            self._losses.add("token count", "outside a step left out")
+        if self.builder.step is None:
+            self._warnings.add("token count", "outside a step left out")
             return
         if tokens is not None:
             self._counted = (self._counted or 0) + tokens
-        self.dialogue.measure(token_count=self._counted, model_output=output)
+        self.builder.record_step(token_count=self._counted, model_output=output)
         self._complete = self._is_counted = True
-        if not self.dialogue.awaits:
-            self.dialogue.end_step(time=time)
+        if not self.builder.awaits:
+            self.builder.end_step(time=time)
             if self._turn is None and self._answered and not self._called:
                 self._end_turn(time)
 
-    def lasted(self, call_id: object, duration_ms: float | None) -> None:
+    def record_duration(self, call_id: object, duration_ms: float | None) -> None:
         """The duration of a call whose output may come yet."""
         if isinstance(call_id, str) and duration_ms is not None:
             self._durations[call_id] = duration_ms
@@ -124,7 +124,7 @@ class Rollout:
 
     def replace(self, messages: Sequence[Message], time: int | None) -> None:
         """Messages take the place of all that the surface holds, each of a part of it, as far as it has parts."""
-        end = self.dialogue.head - 1
+        end = self.builder.head - 1
         starts = [0, *self._texts[1:]]
         self._texts = []
         self._asked.clear()
@@ -133,7 +133,7 @@ class Rollout:
             if index < len(starts) and end >= 0:
                 last = index == len(messages) - 1 or index == len(starts) - 1
                 replaces = (starts[index], end if last else starts[index + 1] - 1)
-            seq = self.dialogue.add(_event(message, time), replaces)
+            seq = self.builder.add(_event(message, time), replaces)
             self._text(seq)
             if message.role == "user" and not message.injected:
                 self._asked.append(seq)
@@ -144,40 +144,40 @@ class Rollout:
             return
         first = self._asked[-min(turns, len(self._asked))]
         reason = f"the last {turns} turns were rolled back"
-        self.dialogue.add(SurfaceHide(from_seq=first, to_seq=self.dialogue.head, reason=reason, timestamp=time))
+        self.builder.add(SurfaceHide(from_seq=first, to_seq=self.builder.head, reason=reason, timestamp=time))
         while self._asked and self._asked[-1] >= first:
             self._asked.pop()
         self._texts = [seq for seq in self._texts if seq < first]
 
     def _user(self, message: Message, time: int | None) -> None:
         if not message.injected:
-            goes_on = self.dialogue.turn is not None and (self._turn is not None or self._quiet)
+            goes_on = self.builder.turn is not None and (self._turn is not None or self._quiet)
             if self._marked is not None or not goes_on:
                 self._start_turn(time)
-            self._asked.append(self.dialogue.head)
+            self._asked.append(self.builder.head)
             self.label = self.label or label_of(message.content)
-        self._text(self.dialogue.user(message.content, blocks=message.blocks, time=time))
+        self._text(self.builder.user(message.content, blocks=message.blocks, time=time))
 
     def _assistant(self, message: Message, time: int | None) -> None:
         self._respond(time)
         self._answered = True
         reasoning = "\n\n".join(self._thoughts) or None
         self._thoughts = []
-        self.dialogue.measure(thought=None)
-        self._text(self.dialogue.assistant(message.content, reasoning=reasoning, blocks=message.blocks, time=time))
+        self.builder.record_step(thought=None)
+        self._text(self.builder.assistant(message.content, reasoning=reasoning, blocks=message.blocks, time=time))
 
     def _reasoning(self, item: Reasoning, time: int | None) -> None:
         self._respond(time)
         if item.content:
             self._thoughts.append(item.content)
-            self.dialogue.measure(thought="\n\n".join(self._thoughts))
+            self.builder.record_step(thought="\n\n".join(self._thoughts))
         if item.sealed is not None:
-            self._losses.add("reasoning", "that cannot be read kept as custom")
-            self.dialogue.custom("reasoning", item.sealed, time=time)
+            self._warnings.add("reasoning", "that cannot be read kept as custom")
+            self.builder.custom("reasoning", item.sealed, time=time)
 
     def _output(self, item: Output, time: int | None) -> None:
         told = self._durations.pop(item.id, None) if isinstance(item.id, str) else None
-        self.dialogue.result(
+        self.builder.result(
             item.id,
             item.result,
             error=item.error,
@@ -187,20 +187,20 @@ class Rollout:
             ends_step=False,
         )
         self._complete = True
-        if (self._is_counted or not self.counts) and not self.dialogue.awaits:
-            self.dialogue.end_step(time=time)
+        if (self._is_counted or not self.counts) and not self.builder.awaits:
+            self.builder.end_step(time=time)
 
     def _respond(self, time: int | None) -> None:
         """The model says something: a new step, unless its response goes on."""
         if self._marked is not None:
             self._start_turn(time)
-        if self.dialogue.turn is None:
+        if self.builder.turn is None:
             self._turn = None
-        if self.dialogue.step is None or self._complete:
-            self.dialogue.end_step(time=self.time)
-            self.dialogue.start_step(agent=self._agent, time=time)
+        if self.builder.step is None or self._complete:
+            self.builder.end_step(time=self.time)
+            self.builder.start_step(agent=self._agent, time=time)
             if self.model:
-                self.dialogue.measure(model_output=text.to_json(self.model, "model"))
+                self.builder.record_step(model_output=text.to_json(self.model, "model"))
             self._complete = self._is_counted = self._called = self._answered = False
             self._counted = None
             self._thoughts = []
@@ -208,21 +208,21 @@ class Rollout:
         self.error = None
 
     def _start_turn(self, time: int | None) -> None:
-        if self.dialogue.turn is not None:
+        if self.builder.turn is not None:
             self._end_turn(self.time)
         self._turn, self._marked = self._marked, None
         if self._turn is None:
-            self.dialogue.start_turn(time=time)
+            self.builder.start_turn(time=time)
         else:
-            self.dialogue.start_turn(id=self._unused(self._turn.id), time=self._turn.time)
+            self.builder.start_turn(id=self._unused(self._turn.id), time=self._turn.time)
         self._quiet = True
         self.error = None
 
     def _end_turn(self, time: int | None, error: str | None = None) -> None:
         status = RunStatus.SUCCESS if error is None else RunStatus.FAILED
         time = time or self.time
-        self.dialogue.end_step(time=time)
-        self.dialogue.end_turn(status=status, error=error, time=time)
+        self.builder.end_step(time=time)
+        self.builder.end_turn(status=status, error=error, time=time)
         self._turn = None
         self.error = None
 
@@ -231,7 +231,7 @@ class Rollout:
             return None
         id = text.clean(id)
         if id in self._turn_ids:
-            self._losses.add("turn", "got another id, as an earlier one has the same")
+            self._warnings.add("turn", "got another id, as an earlier one has the same")
             return None
         self._turn_ids.add(id)
         return id

@@ -23,10 +23,10 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.transfer.formats import times
-from storage.transfer.formats.dialogue import MAX_IDENTIFIER
-from storage.transfer.formats.foreign import HOLE, ImportWarnings, Logged, Renamed, Step
-from storage.transfer.formats.values import as_list, as_object, as_text, at
+from storage.transfer.formats.shared import times
+from storage.transfer.formats.shared.foreign import PLACEHOLDER, ForeignEvent, ForeignLabel, ImportWarnings, Step
+from storage.transfer.formats.shared.log_builder import MAX_IDENTIFIER
+from storage.transfer.formats.shared.values import as_list, as_object, as_text, validating
 
 _PACKED = {
     "text-chunks": ("texts", ChunkKind.TEXT),
@@ -42,62 +42,64 @@ _BOUNDS = frozenset({"turn/start", "turn/end", "step/start", "step/end"})
 _SURFACING = frozenset({"user/message", "assistant/message", "tool/result"})
 
 
-class Log:
+class EventConverter:
     """Makes the events of the session `key` of its records, and keeps the turns and steps that they open."""
 
-    def __init__(self, key: str, losses: ImportWarnings) -> None:
+    def __init__(self, key: str, warnings: ImportWarnings) -> None:
         self._key = key
-        self._losses = losses
-        self._left_out = losses.left_out
+        self._warnings = warnings
+        self._left_out = warnings.left_out
         self._open: dict[str, set[str]] = {}
         self._started: dict[str, set[str]] = {}
         self._tokens: dict[tuple[str, str], float] = {}
 
-    def add(self, record: dict[str, Any], place: str) -> list[Step]:
+    def add(self, record: dict[str, Any], location: str) -> list[Step]:
         """The event of a record, or the events of a packed one, after one for each that was left out before.
 
         Raises BadInput, naming the place.
         """
-        kind = as_text(record.get("type"), f"{place}: type")
-        with at(place):
+        kind = as_text(record.get("type"), f"{location}: type")
+        with validating(location):
             if kind in _PACKED:
-                events: list[Event] = [*self._packed(kind, record, place)]
+                events: list[Event] = [*self._packed(kind, record, location)]
             else:
-                events = [self._known(kind, record, place) or self._custom(kind, record, place)]
+                events = [self._known(kind, record, location) or self._custom(kind, record, location)]
         known = {"type", "data", "time", *(("surfaceOp", "sourceEventSeqs") if kind in _SURFACING else ())}
-        self._losses.fields("line", record, known)
+        self._warnings.lost_fields("line", record, known)
         if record.get("time") not in (None, 0) and _time(record) is None:
-            self._losses.add("record", "lost what stands for its time")
-        holes, self._left_out = self._losses.left_out - self._left_out, self._losses.left_out
-        steps: list[Step] = [Logged(self._key, event, _replaced(event)) for event in (*[HOLE] * holes, *events)]
+            self._warnings.add("record", "lost what stands for its time")
+        holes, self._left_out = self._warnings.left_out - self._left_out, self._warnings.left_out
+        steps: list[Step] = [
+            ForeignEvent(self._key, event, _replaced(event)) for event in (*[PLACEHOLDER] * holes, *events)
+        ]
         match record:
             case {"type": "session/title", "data": {"title": str(title)}} if title.strip():
-                steps.append(Renamed(self._key, text.clean(title)))
+                steps.append(ForeignLabel(self._key, text.clean(title)))
         return steps
 
-    def _known(self, kind: str, record: dict[str, Any], place: str) -> Event | None:
+    def _known(self, kind: str, record: dict[str, Any], location: str) -> Event | None:
         event: Event | None = None
         match kind:
             case _ if kind in _BOUNDS:
-                event = self._bound(kind, _data(record, place), _time(record))
+                event = self._bound(kind, _data(record, location), _time(record))
             case "user/message":
-                event = self._user(record, place)
+                event = self._user(record, location)
             case "assistant/message":
-                event = self._assistant(record, place)
+                event = self._assistant(record, location)
             case "assistant/chunk":
-                event = self._chunk(record, place)
+                event = self._chunk(record, location)
             case "tool/call":
-                event = self._call(record, place)
+                event = self._call(record, location)
             case "tool/result":
-                event = self._result(record, place)
+                event = self._result(record, location)
         return event
 
-    def _custom(self, kind: str, record: dict[str, Any], place: str) -> Event:
+    def _custom(self, kind: str, record: dict[str, Any], location: str) -> Event:
         data = {} if record.get("data") is None else record["data"]
         what = "a turn or step out of order" if kind in _BOUNDS else "another type"
-        self._losses.add("record", f"of {what} kept as custom")
+        self._warnings.add("record", f"of {what} kept as custom")
         names = self._names(data) if isinstance(data, dict) else {}
-        return CustomEvent(name=kind, data=text.to_json(data, f"{place}: data"), timestamp=_time(record), **names)
+        return CustomEvent(name=kind, data=text.to_json(data, f"{location}: data"), timestamp=_time(record), **names)
 
     def _bound(self, kind: str, data: dict[str, Any], time: int | None) -> Event | None:
         turn, step = _id(data.get("turn")), _id(data.get("step"))
@@ -123,27 +125,27 @@ class Log:
                 return StepEnd(turn_id=turn, step_id=step, token_count=tokens, timestamp=time)
         return None
 
-    def _user(self, record: dict[str, Any], place: str) -> Event:
-        data = _data(record, place)
-        blocks = _blocks(data.get("content"), f"{place}: data.content")
+    def _user(self, record: dict[str, Any], location: str) -> Event:
+        data = _data(record, location)
+        blocks = _blocks(data.get("content"), f"{location}: data.content")
         self._strip("user/message", data, {"content", "role", "turn", "step"})
         return UserMessage(
-            content=_joined(blocks, "text", place),
-            blocks=_unless(blocks, ["text"], place),
+            content=_joined(blocks, "text", location),
+            blocks=_unless(blocks, ["text"], location),
             **self._placed(record, data),
-            **_surfacing(record, place),
+            **_surfacing(record, location),
         )
 
-    def _assistant(self, record: dict[str, Any], place: str) -> Event:
-        data = _data(record, place)
-        message = as_object(data.get("message"), f"{place}: data.message")
-        blocks = _blocks(message.get("content"), f"{place}: data.message.content")
+    def _assistant(self, record: dict[str, Any], location: str) -> Event:
+        data = _data(record, location)
+        message = as_object(data.get("message"), f"{location}: data.message")
+        blocks = _blocks(message.get("content"), f"{location}: data.message.content")
         event = AssistantMessage(
-            content=_joined(blocks, "text", place),
-            reasoning=_joined(blocks, "reasoning", place) or None,
-            blocks=_unless(blocks, ["text", "reasoning", "tool-call"], place),
+            content=_joined(blocks, "text", location),
+            reasoning=_joined(blocks, "reasoning", location) or None,
+            blocks=_unless(blocks, ["text", "reasoning", "tool-call"], location),
             **self._placed(record, data),
-            **_surfacing(record, place),
+            **_surfacing(record, location),
         )
         tokens = _tokens(data.get("usage"))
         if tokens and event.turn_id and event.step_id in self._open.get(event.turn_id, ()):
@@ -152,51 +154,51 @@ class Log:
         self._strip("assistant/message", data | message, {"turn", "step", "message", "usage", "role", "content"})
         return event
 
-    def _chunk(self, record: dict[str, Any], place: str) -> Event | None:
-        data = _data(record, place)
-        chunk = as_object(data.get("chunk"), f"{place}: data.chunk")
+    def _chunk(self, record: dict[str, Any], location: str) -> Event | None:
+        data = _data(record, location)
+        chunk = as_object(data.get("chunk"), f"{location}: data.chunk")
         field, kind = _DELTAS.get(str(chunk.get("type")), ("", ChunkKind.TEXT))
         if not field or not isinstance(chunk.get(field), str):
             return None
         self._strip("assistant/chunk", data | chunk, {"turn", "step", "chunk", "type", field})
         return AssistantChunk(delta=chunk[field], kind=kind, **self._placed(record, data))
 
-    def _packed(self, packed: str, record: dict[str, Any], place: str) -> list[AssistantChunk]:
-        data = _data(record, place)
+    def _packed(self, packed: str, record: dict[str, Any], location: str) -> list[AssistantChunk]:
+        data = _data(record, location)
         field, kind = _PACKED[packed]
-        deltas = as_list(data.get(field), f"{place}: data.{field}")
+        deltas = as_list(data.get(field), f"{location}: data.{field}")
         self._strip(packed, data, {"turn", "step", field})
         placed = self._placed(record, data)
         return [AssistantChunk(delta=delta, kind=kind, **placed) for delta in deltas]
 
-    def _call(self, record: dict[str, Any], place: str) -> Event:
-        data = _data(record, place)
+    def _call(self, record: dict[str, Any], location: str) -> Event:
+        data = _data(record, location)
         self._strip("tool/call", data, {"turn", "step", "callId", "name", "arguments"})
         return ToolCall(
             call_id=data.get("callId", ""),
-            name=as_text(data.get("name"), f"{place}: data.name"),
-            args=text.to_json(data.get("arguments"), f"{place}: data.arguments"),
+            name=as_text(data.get("name"), f"{location}: data.name"),
+            args=text.to_json(data.get("arguments"), f"{location}: data.arguments"),
             **self._placed(record, data),
         )
 
-    def _result(self, record: dict[str, Any], place: str) -> Event:
-        data = _data(record, place)
-        message = as_object(data.get("message"), f"{place}: data.message")
-        results = _blocks(message.get("content"), f"{place}: data.message.content")
+    def _result(self, record: dict[str, Any], location: str) -> Event:
+        data = _data(record, location)
+        message = as_object(data.get("message"), f"{location}: data.message")
+        results = _blocks(message.get("content"), f"{location}: data.message.content")
         blocks = [
-            block for result in results for block in _blocks(result.get("content"), f"{place}: content of a result")
+            block for result in results for block in _blocks(result.get("content"), f"{location}: content of a result")
         ]
         ids = [message.get("source"), *results]
-        content = _joined(blocks, "text", place)
+        content = _joined(blocks, "text", location)
         failed = any(result.get("isError") is True for result in results)
         self._strip("tool/result", data | message, {"turn", "step", "message", "role", "content", "source"})
         return ToolResult(
             call_id=next((found for found in map(_call_id, ids) if found), ""),
-            result=None if failed else text.to_json(content, place),
+            result=None if failed else text.to_json(content, location),
             error=content if failed else None,
-            blocks=_unless(blocks, ["text"], place),
+            blocks=_unless(blocks, ["text"], location),
             **self._placed(record, data, late=True),
-            **_surfacing(record, place),
+            **_surfacing(record, location),
         )
 
     def _names(self, data: Mapping[str, Any], late: bool = False) -> dict[str, Any]:
@@ -209,15 +211,15 @@ class Log:
     def _placed(self, record: Mapping[str, Any], data: Mapping[str, Any], late: bool = False) -> dict[str, Any]:
         names = self._names(data, late)
         if len(names) < (data.get("turn") is not None) + (data.get("step") is not None):
-            self._losses.add("record", "named a turn or step that was not open, and is kept without it")
+            self._warnings.add("record", "named a turn or step that was not open, and is kept without it")
         return {"timestamp": _time(record), **names}
 
     def _strip(self, kind: str, fields: Mapping[str, Any], known: AbstractSet[str]) -> None:
-        self._losses.fields(f"{kind} record", fields, known)
+        self._warnings.lost_fields(f"{kind} record", fields, known)
 
 
-def _data(record: Mapping[str, Any], place: str) -> dict[str, Any]:
-    return as_object(record.get("data"), f"{place}: data")
+def _data(record: Mapping[str, Any], location: str) -> dict[str, Any]:
+    return as_object(record.get("data"), f"{location}: data")
 
 
 def _time(record: Mapping[str, Any]) -> int | None:
@@ -234,36 +236,36 @@ def _tokens(usage: object) -> list[int]:
     return [count for count in counts if type(count) is int and 0 <= count < 2**53]
 
 
-def _blocks(content: object, place: str) -> list[dict[str, Any]]:
+def _blocks(content: object, location: str) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [as_object(block, f"{place}[{index}]") for index, block in enumerate(as_list(content, place))]
+    return [as_object(block, f"{location}[{index}]") for index, block in enumerate(as_list(content, location))]
 
 
-def _joined(blocks: list[dict[str, Any]], kind: str, place: str) -> str:
-    return "".join(as_text(block.get("text"), f"{place}: text") for block in blocks if block.get("type") == kind)
+def _joined(blocks: list[dict[str, Any]], kind: str, location: str) -> str:
+    return "".join(as_text(block.get("text"), f"{location}: text") for block in blocks if block.get("type") == kind)
 
 
-def _unless(blocks: list[dict[str, Any]], kinds: list[str], place: str) -> str | None:
+def _unless(blocks: list[dict[str, Any]], kinds: list[str], location: str) -> str | None:
     """The blocks as JSON, unless all are of these kinds, whose place is elsewhere."""
-    return None if all(block.get("type") in kinds for block in blocks) else text.to_json(blocks, place)
+    return None if all(block.get("type") in kinds for block in blocks) else text.to_json(blocks, location)
 
 
 def _call_id(source: object) -> Any:
     return (source.get("callId") or source.get("toolCallId")) if isinstance(source, dict) else None
 
 
-def _surfacing(record: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _surfacing(record: Mapping[str, Any], location: str) -> dict[str, Any]:
     op = record.get("surfaceOp")
     fields: dict[str, Any] = {"source_event_seqs": record.get("sourceEventSeqs")}
     if isinstance(op, dict):
         found = SurfaceOp.model_validate(op | {"op": str(op.get("op")).upper()})
         if found.op is SurfaceOpKind.REPLACE:
             if found.start is None or found.end is None:
-                raise errors.BadInput(f"{place}: surfaceOp replaces, but names no start and end")
+                raise errors.BadInput(f"{location}: surfaceOp replaces, but names no start and end")
             fields["surface_op"] = found
     elif op not in (None, "append"):
-        raise errors.BadInput(f"{place}: surfaceOp {repr(op)[:80]} is neither 'append' nor an object")
+        raise errors.BadInput(f"{location}: surfaceOp {repr(op)[:80]} is neither 'append' nor an object")
     return fields
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from storage import errors, text
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.values import as_list, as_object
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.values import as_list, as_object
 
 _PREFIX = "attachment://"
 
@@ -13,40 +13,40 @@ _PREFIX = "attachment://"
 class Attachments:
     """The long texts of a sample, by their hashes."""
 
-    def __init__(self, texts: Mapping[str, object], losses: ImportWarnings) -> None:
+    def __init__(self, texts: Mapping[str, object], warnings: ImportWarnings) -> None:
         self._texts = texts
-        self._losses = losses
+        self._warnings = warnings
 
-    def put_in(self, value: object, place: str) -> object:
+    def resolve(self, value: object, location: str) -> object:
         """The value with its references replaced by what they stand for; one to nothing stays, and is counted.
 
         Raises BadInput for nesting over 500 levels.
         """
-        return self._put_in(value, place, 1)
+        return self._resolve(value, location, 1)
 
-    def _put_in(self, value: object, place: str, depth: int) -> object:
+    def _resolve(self, value: object, location: str, depth: int) -> object:
         """One stack frame a level: the limit must fit on the interpreter's stack."""
         if isinstance(value, str):
             return self._text(value) if value.startswith(_PREFIX) else value
         if not isinstance(value, dict | list):
             return value
         if depth > text.MAX_NESTING:
-            raise errors.BadInput(f"{place}: nested deeper than {text.MAX_NESTING} levels")
+            raise errors.BadInput(f"{location}: nested deeper than {text.MAX_NESTING} levels")
         if isinstance(value, dict):
             fields = {}
             for name, item in value.items():
-                fields[name] = self._put_in(item, place, depth + 1)
+                fields[name] = self._resolve(item, location, depth + 1)
             return fields
         items = []
         for item in value:
-            items.append(self._put_in(item, place, depth + 1))  # noqa: PERF401  # a comprehension is a second frame
+            items.append(self._resolve(item, location, depth + 1))  # noqa: PERF401  # a comprehension is a second frame
         return items
 
     def _text(self, reference: str) -> str:
         found = self._texts.get(reference.removeprefix(_PREFIX))
         if isinstance(found, str):
             return found
-        self._losses.add("attachment", "missing in the log kept as its reference")
+        self._warnings.add("attachment", "missing in the log kept as its reference")
         return reference
 
 
@@ -56,17 +56,17 @@ def message_key(message: dict[str, Any]) -> str:
     return id if isinstance(id, str) and id else f"={content}" if isinstance(content, str) else ""
 
 
-def as_chat(message: dict[str, Any], place: str) -> dict[str, Any]:
+def as_chat(message: dict[str, Any], location: str) -> dict[str, Any]:
     """The message in the shape of chat completions. Raises BadInput, naming the place, for calls that are none."""
     content, reasoning = _content(message.get("content"))
-    calls = as_list(message.get("tool_calls") or [], f"{place}.tool_calls")
-    found = {"content": content, "reasoning": reasoning, "tool_calls": [_call(call, place) for call in calls]}
+    calls = as_list(message.get("tool_calls") or [], f"{location}.tool_calls")
+    found = {"content": content, "reasoning": reasoning, "tool_calls": [_call(call, location) for call in calls]}
     told = {name: value for name, value in message.items() if name in ("role", "tool_call_id")}
     return told | {name: value for name, value in found.items() if value is not None and value != []}
 
 
-def _call(value: object, place: str) -> dict[str, Any]:
-    call = as_object(value, f"{place}.tool_calls")
+def _call(value: object, location: str) -> dict[str, Any]:
+    call = as_object(value, f"{location}.tool_calls")
     return {"id": call.get("id"), "function": {"name": call.get("function"), "arguments": call.get("arguments")}}
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from storage import text
 from storage.events import Event, RunStatus
-from storage.transfer.formats import chat, facts, times
-from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ImportWarnings
 from storage.transfer.formats.inspect_ai.content import Attachments, as_chat, message_key
-from storage.transfer.formats.unreadable import kept, left_out, objects
-from storage.transfer.formats.values import as_list, as_object, some_text
+from storage.transfer.formats.shared import chat, facts, times
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.log_builder import LogBuilder
+from storage.transfer.formats.shared.unreadable import keep_unreadable, objects_in, skip_unreadable
+from storage.transfer.formats.shared.values import as_list, as_object, nonempty_text
 
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function", "error")
 _MODEL = ("event", "timestamp", "completed", "working_time", "output")
@@ -23,87 +23,87 @@ _COPIES = frozenset({"input", "tools", "call"})
 class Sample:
     """The sample of one record, in the session `key`. Raises BadInput, naming the place, without a list of messages."""
 
-    def __init__(self, key: str, fields: Mapping[str, Any], place: str, losses: ImportWarnings) -> None:
+    def __init__(self, key: str, fields: Mapping[str, Any], location: str, warnings: ImportWarnings) -> None:
         self.key = key
         self._fields = fields
-        self._place = place
-        self._losses = losses
-        self._messages = as_list(fields.get("messages"), f"{place} messages")
+        self._location = location
+        self._warnings = warnings
+        self._messages = as_list(fields.get("messages"), f"{location} messages")
         attachments: dict[str, Any] = {}
-        with left_out(losses):
-            attachments = as_object(fields.get("attachments") or {}, f"{place} attachments")
-        self._attachments = Attachments(attachments, losses)
-        self._dialogue = Dialogue(key, losses)
-        events = objects(fields.get("events") or [], f"{place} events", losses)
-        self._log = _Log([event for event, _ in events])
+        with skip_unreadable(warnings):
+            attachments = as_object(fields.get("attachments") or {}, f"{location} attachments")
+        self._attachments = Attachments(attachments, warnings)
+        self._builder = LogBuilder(key, warnings)
+        events = objects_in(fields.get("events") or [], f"{location} events", warnings)
+        self._sample_events = _SampleEvents([event for event, _ in events])
         self._calls: set[object] = set()
         self._said: set[str] = set()
         self._inputs: set[str] = set()
-        self._began: int | None = None
+        self._started_at: int | None = None
         self._last: int | None = None
 
     def events(self) -> list[Event]:
         """The events of the session. Where reading is strict, a broken message raises BadInput."""
         for index, message in enumerate(self._messages):
-            place = f"{self._place} messages[{index}]"
-            with left_out(self._losses):
-                whole = self._attachments.put_in(message, place)
-                with kept(whole, self._dialogue, self._losses):
-                    self._add(as_object(whole, place), place)
+            location = f"{self._location} messages[{index}]"
+            with skip_unreadable(self._warnings):
+                whole = self._attachments.resolve(message, location)
+                with keep_unreadable(whole, self._builder, self._warnings):
+                    self._add(as_object(whole, location), location)
         self._end()
-        return self._dialogue.drafts()
+        return self._builder.take_events()
 
     def repeats_input(self, value: object) -> bool:
         """Whether a user message said just that."""
         return isinstance(value, str) and value in self._inputs
 
-    def _add(self, message: dict[str, Any], place: str) -> None:
-        converted = as_chat(message, place)
-        said = chat.parsed(converted, place)._replace(thoughts=[converted.get("reasoning")])
+    def _add(self, message: dict[str, Any], location: str) -> None:
+        converted = as_chat(message, location)
+        said = chat.parse_message(converted, location)._replace(thoughts=[converted.get("reasoning")])
         match said.role:
             case "assistant":
                 self._assistant(said, message)
             case "tool":
-                self._result(said, message, place)
+                self._result(said, message, location)
             case _:
                 if said.role == "user":
                     self._end_turn()
-                time = self._log.began if message.get("source") == "input" else None
-                chat.add_message(self._dialogue, converted, place, self._losses, time=time)
+                time = self._sample_events.started_at if message.get("source") == "input" else None
+                chat.add_message(self._builder, converted, location, self._warnings, time=time)
         if said.role == "user":
             self._inputs.add(said.content)
-        self._losses.fields("message", message, _MESSAGE)
+        self._warnings.lost_fields("message", message, _MESSAGE)
         for call in message.get("tool_calls") or ():
-            self._losses.fields("tool call", call, ("id", "function", "arguments", "type"))
+            self._warnings.lost_fields("tool call", call, ("id", "function", "arguments", "type"))
 
     def _assistant(self, said: chat.ChatMessage, message: dict[str, Any]) -> None:
         key = message_key(message)
-        event = self._reach(self._log.model(key))
-        began, ended = times.iso(event.get("timestamp")), times.iso(event.get("completed"))
-        self._dialogue.end_step(time=self._last)
-        self._dialogue.start_step(time=began)
-        self._began = began
+        event = self._reach(self._sample_events.model(key))
+        started_at, ended = times.iso(event.get("timestamp")), times.iso(event.get("completed"))
+        self._builder.end_step(time=self._last)
+        self._builder.start_step(time=started_at)
+        self._started_at = started_at
         output = event.get("output")
         usage = output.get("usage") if isinstance(output, dict) else None
         usage = usage if isinstance(usage, dict) else {}
-        self._dialogue.measure(token_count=facts.total(usage.get("input_tokens"), usage.get("output_tokens")))
-        self._lasted(ended, facts.amount(event.get("working_time"), 1000))
-        chat.add_answer(self._dialogue, said, self._losses, time=ended if ended is not None else began)
+        self._builder.record_step(token_count=facts.total(usage.get("input_tokens"), usage.get("output_tokens")))
+        self._record_duration(ended, facts.amount(event.get("working_time"), 1000))
+        chat.add_answer(self._builder, said, self._warnings, time=ended if ended is not None else started_at)
         self._said.add(key)
         self._calls.update(call.id for call in said.calls if isinstance(call.id, str))
         if not said.calls:
-            self._dialogue.end_step(time=ended)
-            self._dialogue.end_turn(time=ended)
-        self._losses.fields("model event", event, _MODEL)
+            self._builder.end_step(time=ended)
+            self._builder.end_turn(time=ended)
+        self._warnings.lost_fields("model event", event, _MODEL)
 
-    def _result(self, said: chat.ChatMessage, message: dict[str, Any], place: str) -> None:
-        event = self._reach(self._log.tool(said.call_id))
+    def _result(self, said: chat.ChatMessage, message: dict[str, Any], location: str) -> None:
+        event = self._reach(self._sample_events.tool(said.call_id))
         ended = times.iso(event.get("completed"))
         self._reach_inner(ended)
         error = _failure(message.get("error"))
-        content = None if error is not None and said.content in ("", error) else text.to_json(said.content, place)
-        self._lasted(ended, None)
-        self._dialogue.result(
+        content = None if error is not None and said.content in ("", error) else text.to_json(said.content, location)
+        self._record_duration(ended, None)
+        self._builder.result(
             said.call_id,
             content,
             error=error,
@@ -112,66 +112,66 @@ class Sample:
             time=ended,
             **_cut(event.get("truncated")),
         )
-        self._losses.fields("tool event", event, (*_TOOL, "truncated"))
+        self._warnings.lost_fields("tool event", event, (*_TOOL, "truncated"))
 
-    def _lasted(self, ended: int | None, otherwise: float | None) -> None:
+    def _record_duration(self, ended: int | None, otherwise: float | None) -> None:
         """Measures the open step: from the model's call until then, where both times are known."""
         self._last = ended if ended is not None else self._last
-        if self._began is not None and ended is not None:
-            self._dialogue.measure(duration_ms=facts.amount(ended - self._began))
+        if self._started_at is not None and ended is not None:
+            self._builder.record_step(duration_ms=facts.amount(ended - self._started_at))
         elif otherwise is not None:
-            self._dialogue.measure(duration_ms=facts.whole(otherwise))
+            self._builder.record_step(duration_ms=facts.whole(otherwise))
 
     def _reach(self, index: int | None) -> Mapping[str, Any]:
         """The event there, after those before it that are no messages; an empty one if there is none."""
         if index is None:
             return {}
-        for event in self._log.until(index):
+        for event in self._sample_events.until(index):
             self._custom(event)
-        return self._log.at(index)
+        return self._sample_events.at(index)
 
     def _reach_inner(self, ended: int | None) -> None:
         """Logs what happened inside a tool that ended then."""
-        while (event := self._log.inner(ended)) is not None:
+        while (event := self._sample_events.inner(ended)) is not None:
             self._custom(event)
 
     def _custom(self, event: dict[str, Any]) -> None:
         kind = event.get("event")
-        if kind == "tool" and some_text(event.get("id")) in self._calls:
+        if kind == "tool" and nonempty_text(event.get("id")) in self._calls:
             return
         if kind == "model":
             if _output_key(event) in self._said:
                 return
-            self._losses.fields("model event", event, event.keys() - _COPIES)
+            self._warnings.lost_fields("model event", event, event.keys() - _COPIES)
             event = {name: value for name, value in event.items() if name not in _COPIES}
-        with left_out(self._losses):
-            data = text.to_json(self._attachments.put_in(event, self._place), f"{self._place} events")
-            self._losses.add("event", "other than messages, calls and results kept as custom")
+        with skip_unreadable(self._warnings):
+            data = text.to_json(self._attachments.resolve(event, self._location), f"{self._location} events")
+            self._warnings.add("event", "other than messages, calls and results kept as custom")
             time = times.iso(event.get("timestamp"))
-            self._dialogue.custom(kind if isinstance(kind, str) else "event", data, time=time)
+            self._builder.custom(kind if isinstance(kind, str) else "event", data, time=time)
 
     def _end(self) -> None:
         """Ends the turn and logs what comes after the last message, if that is known to be the sample's last."""
         failure = _failure(self._fields.get("error"))
         limit = self._fields.get("limit")
         if failure is None and isinstance(limit, dict):
-            failure = f"limit reached: {some_text(limit.get('type')) or 'unknown'}"
+            failure = f"limit reached: {nonempty_text(limit.get('type')) or 'unknown'}"
         if failure is None and _output_key({"output": self._fields.get("output")}) not in self._said:
-            if held := self._log.left():
-                self._losses.add("event", "at the end of the sample held back until its last message is known", held)
+            if held := self._sample_events.left():
+                self._warnings.add("event", "at the end of the sample held back until its last message is known", held)
             return
-        for event in self._log.until(None):
+        for event in self._sample_events.until(None):
             self._custom(event)
         self._end_turn(failure)
 
     def _end_turn(self, failure: str | None = None) -> None:
         """Ends the turn and step that are open, at the last time that a call ended."""
         status = RunStatus.SUCCESS if failure is None else RunStatus.FAILED
-        self._dialogue.end_step(time=self._last)
-        self._dialogue.end_turn(status=status, error=failure, time=self._last)
+        self._builder.end_step(time=self._last)
+        self._builder.end_turn(status=status, error=failure, time=self._last)
 
 
-class _Log:
+class _SampleEvents:
     """The events of a sample, with the next one to log."""
 
     def __init__(self, events: Sequence[dict[str, Any]]) -> None:
@@ -179,15 +179,15 @@ class _Log:
         self._next = 0
         self._models: defaultdict[str, deque[int]] = defaultdict(deque)
         self._tools: defaultdict[str, deque[int]] = defaultdict(deque)
-        self.began: int | None = None
+        self.started_at: int | None = None
         for index, event in enumerate(self._events):
             match event.get("event"):
                 case "model" if (key := _output_key(event)) is not None:
                     self._models[key].append(index)
-                case "tool" if (call := some_text(event.get("id"))) is not None:
+                case "tool" if (call := nonempty_text(event.get("id"))) is not None:
                     self._tools[call].append(index)
-                case "sample_init" if self.began is None:
-                    self.began = times.iso(event.get("timestamp"))
+                case "sample_init" if self.started_at is None:
+                    self.started_at = times.iso(event.get("timestamp"))
 
     def at(self, index: int) -> dict[str, Any]:
         return self._events[index]
@@ -234,16 +234,16 @@ def _output_key(event: Mapping[str, Any]) -> str | None:
 def _failure(error: object) -> str | None:
     """What an error says."""
     if isinstance(error, dict):
-        return some_text(error.get("message")) or some_text(error.get("type")) or "an error without a message"
-    return some_text(error)
+        return nonempty_text(error.get("message")) or nonempty_text(error.get("type")) or "an error without a message"
+    return nonempty_text(error)
 
 
 def _duration(event: Mapping[str, Any]) -> float | None:
     """How long a tool ran, in ms, without the time that it waited for others if that is known."""
     if (working := facts.amount(event.get("working_time"), 1000)) is not None:
         return facts.whole(working)
-    began, ended = times.iso(event.get("timestamp")), times.iso(event.get("completed"))
-    return None if began is None or ended is None else facts.amount(ended - began)
+    started_at, ended = times.iso(event.get("timestamp")), times.iso(event.get("completed"))
+    return None if started_at is None or ended is None else facts.amount(ended - started_at)
 
 
 def _cut(truncated: object) -> dict[str, Any]:

@@ -7,15 +7,15 @@ the session, each further reply begins a fork. https://github.com/danny-avila/Li
 from collections.abc import Sequence
 from typing import Any
 
-from storage.transfer.formats import facts
-from storage.transfer.formats.branches import Branch, branches, forks
-from storage.transfer.formats.conversations import Conversations, Models, facts_of
-from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
 from storage.transfer.formats.librechat.messages import Message, MessageWriter
-from storage.transfer.formats.naming import OwnIds, label_of_events
-from storage.transfer.formats.unreadable import objects
-from storage.transfer.formats.values import as_list, most
+from storage.transfer.formats.shared import facts
+from storage.transfer.formats.shared.branches import Branch, fork_sessions, split_branches
+from storage.transfer.formats.shared.conversations import ConversationReader, Models, metadata_of
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings
+from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
+from storage.transfer.formats.shared.naming import SessionIds, label_of_events
+from storage.transfer.formats.shared.unreadable import objects_in
+from storage.transfer.formats.shared.values import as_list, most
 
 FORMAT = "librechat"
 _LISTS = ("messagesTree", "messages")
@@ -37,24 +37,24 @@ def _is_message(value: object) -> bool:
     return isinstance(value, dict) and "role" not in value and {"messageId", "isCreatedByUser"} <= value.keys()
 
 
-def reader(name: str, losses: ImportWarnings) -> Conversations:
+def reader(name: str, warnings: ImportWarnings) -> ConversationReader:
     """A reader of one document."""
-    return Conversations(losses, _sessions)
+    return ConversationReader(warnings, _sessions)
 
 
 def _sessions(
-    conversation: dict[str, Any], key: str, place: str, ids: OwnIds, losses: ImportWarnings
+    conversation: dict[str, Any], key: str, location: str, ids: SessionIds, warnings: ImportWarnings
 ) -> list[ForeignSession]:
     field = next((name for name in _LISTS if conversation.get(name) is not None), "messages")
-    messages = _nested(as_list(conversation.get(field), f"{place}.{field}"), f"{place}.{field}", losses)
-    children, roots = _tree(messages, losses)
+    messages = _nested(as_list(conversation.get(field), f"{location}.{field}"), f"{location}.{field}", warnings)
+    children, roots = _tree(messages, warnings)
     models: Models = {}
     found: list[Branch[Message]] = []
     for root in roots:
-        writer = MessageWriter(Dialogue(_key(key, root) if found else key, losses), losses, models)
-        found += branches(root, lambda message: children[message.number], lambda child: _key(key, child), writer)
-    metadata = facts.told(facts_of(conversation, (field, "title"), models), place, losses)
-    own_id = ids.take(conversation.get("conversationId"), losses)
+        writer = MessageWriter(LogBuilder(_key(key, root) if found else key, warnings), warnings, models)
+        found += split_branches(root, lambda message: children[message.number], lambda child: _key(key, child), writer)
+    metadata = facts.storable_json(metadata_of(conversation, (field, "title"), models), location, warnings)
+    own_id = ids.claim(conversation.get("conversationId"), warnings)
     events = found[0].events if found else []
     title = conversation.get("title")
     session = ForeignSession(
@@ -65,7 +65,7 @@ def _sessions(
         system_prompt=_prompt(conversation.get("options")),
         metadata=metadata,
     )
-    return [session, *forks(found, own_id, lambda message: message.fields.get("messageId"), ids, losses)]
+    return [session, *fork_sessions(found, own_id, lambda message: message.fields.get("messageId"), ids, warnings)]
 
 
 def _key(conversation: str, message: Message) -> str:
@@ -77,19 +77,19 @@ def _prompt(options: object) -> str | None:
     return prompt if isinstance(prompt, str) and prompt else None
 
 
-def _nested(given: list[Any], place: str, losses: ImportWarnings) -> list[Message]:
+def _nested(given: list[Any], location: str, warnings: ImportWarnings) -> list[Message]:
     """All messages, each after the one that holds it, which is its `holder`."""
     found: list[Message] = []
-    waiting = [(*each, -1) for each in objects(given, place, losses)][::-1]
+    waiting = [(*each, -1) for each in objects_in(given, location, warnings)][::-1]
     while waiting:
         message = Message(len(found), *waiting.pop())
         found.append(message)
-        held = objects(message.fields.get("children") or [], f"{message.place}.children", losses)
+        held = objects_in(message.fields.get("children") or [], f"{message.location}.children", warnings)
         waiting += [(*each, message.number) for each in held][::-1]
     return found
 
 
-def _tree(messages: list[Message], losses: ImportWarnings) -> tuple[list[list[Message]], list[Message]]:
+def _tree(messages: list[Message], warnings: ImportWarnings) -> tuple[list[list[Message]], list[Message]]:
     """The replies to each message, and those to none; messages that reply to each other in a circle are left out."""
     by_id: dict[str, int] = {}
     for message in messages:
@@ -99,12 +99,12 @@ def _tree(messages: list[Message], losses: ImportWarnings) -> tuple[list[list[Me
     roots: list[Message] = []
     for message in messages:
         named = message.fields.get("parentMessageId")
-        parent = message.holder if message.holder >= 0 else by_id.get(named, -1) if isinstance(named, str) else -1
+        parent = message.container if message.container >= 0 else by_id.get(named, -1) if isinstance(named, str) else -1
         (children[parent] if parent >= 0 else roots).append(message)
     reached, waiting = 0, list(roots)
     while waiting:
         reached += 1
         waiting += children[waiting.pop().number]
     if reached < len(messages):
-        losses.add("message", "that replies to itself in a circle left out", len(messages) - reached)
+        warnings.add("message", "that replies to itself in a circle left out", len(messages) - reached)
     return children, roots

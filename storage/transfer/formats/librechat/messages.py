@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from storage import errors, text
 from storage.events import JsonText, RunStatus
-from storage.transfer.formats import times
-from storage.transfer.formats.conversations import Models
-from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.unreadable import kept
-from storage.transfer.formats.values import as_list, as_object, as_text
+from storage.transfer.formats.shared import times
+from storage.transfer.formats.shared.conversations import Models
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.log_builder import LogBuilder
+from storage.transfer.formats.shared.unreadable import keep_unreadable
+from storage.transfer.formats.shared.values import as_list, as_object, as_text
 
 _FIELDS = (
     "messageId",
@@ -40,8 +40,8 @@ class Message(NamedTuple):
 
     number: int
     fields: dict[str, Any]
-    place: str
-    holder: int
+    location: str
+    container: int
 
 
 class _Call(NamedTuple):
@@ -64,14 +64,14 @@ class _Answer:
 class MessageWriter:
     """Logs the messages of one path through a conversation."""
 
-    def __init__(self, dialogue: Dialogue, losses: ImportWarnings, models: Models) -> None:
-        self.dialogue = dialogue
-        self._losses = losses
+    def __init__(self, builder: LogBuilder, warnings: ImportWarnings, models: Models) -> None:
+        self.builder = builder
+        self._warnings = warnings
         self._models = models
 
     def fork(self, key: str) -> "MessageWriter":
         """A writer in the same state for another session."""
-        return MessageWriter(self.dialogue.fork(key), self._losses, self._models)
+        return MessageWriter(self.builder.fork(key), self._warnings, self._models)
 
     def end(self) -> None:
         """Nothing waits at the end of a path."""
@@ -79,22 +79,22 @@ class MessageWriter:
     def add(self, node: Message) -> None:
         """Logs a message."""
         time = times.iso(node.fields.get("createdAt"))
-        with kept(node.fields, self.dialogue, self._losses, without="children", time=time):
+        with keep_unreadable(node.fields, self.builder, self._warnings, without="children", time=time):
             if node.fields.get("isCreatedByUser") is True:
                 self._user(node, time)
             else:
                 self._assistant(node, time)
-            self._losses.fields("message", node.fields, _FIELDS)
+            self._warnings.lost_fields("message", node.fields, _FIELDS)
 
     def _user(self, message: Message, time: int | None) -> None:
         answers = _answers(message)
         said = "".join(each for answer in answers for each in answer.texts)
         blocks = [block for answer in answers for block in answer.blocks]
         if any(answer.calls or answer.thoughts for answer in answers):
-            raise errors.BadInput(f"{message.place}: a user's message holds thoughts or calls")
+            raise errors.BadInput(f"{message.location}: a user's message holds thoughts or calls")
         encoded = _blocks(said, blocks, message)
-        self.dialogue.start_turn(time=time)
-        self.dialogue.user(said, blocks=encoded, time=time)
+        self.builder.start_turn(time=time)
+        self.builder.user(said, blocks=encoded, time=time)
 
     def _assistant(self, message: Message, time: int | None) -> None:
         fields = message.fields
@@ -106,8 +106,8 @@ class MessageWriter:
         unfinished = fields.get("unfinished") is True
         for answer, blocks in zip(answers, encoded, strict=True):
             last = answer is answers[-1]
-            self.dialogue.start_step(agent=sender if isinstance(sender, str) and sender else None, time=time)
-            self.dialogue.assistant(
+            self.builder.start_step(agent=sender if isinstance(sender, str) and sender else None, time=time)
+            self.builder.assistant(
                 "".join(answer.texts),
                 reasoning="\n\n".join(answer.thoughts) or None,
                 blocks=blocks,
@@ -115,21 +115,21 @@ class MessageWriter:
                 time=time,
             )
             if last and (tokens := _tokens(fields)) is not None:
-                self.dialogue.measure(token_count=tokens)
+                self.builder.record_step(token_count=tokens)
             self._calls(answer)
         if fields.get("error") is True:
-            self.dialogue.end_turn(status=RunStatus.FAILED, error="".join(answers[-1].texts) or "error", time=time)
+            self.builder.end_turn(status=RunStatus.FAILED, error="".join(answers[-1].texts) or "error", time=time)
         elif unfinished:
-            self.dialogue.end_turn(status=RunStatus.FAILED, error="unfinished", time=time)
+            self.builder.end_turn(status=RunStatus.FAILED, error="unfinished", time=time)
         else:
-            self.dialogue.end_turn(time=time)
+            self.builder.end_turn(time=time)
 
     def _calls(self, answer: _Answer) -> None:
         for call in answer.calls:
-            self.dialogue.call(call.id, call.name, call.args)
+            self.builder.call(call.id, call.name, call.args)
         for call in answer.calls:
             if call.output is not None:
-                self.dialogue.result(call.id, call.output)
+                self.builder.result(call.id, call.output)
 
 
 def _answers(message: Message) -> list[_Answer]:
@@ -137,18 +137,20 @@ def _answers(message: Message) -> list[_Answer]:
     content = message.fields.get("content")
     if not isinstance(content, list) or not content:
         spoken = message.fields.get("text")
-        return [_Answer(texts=[as_text("" if spoken is None else spoken, f"{message.place}.text")])]
+        return [_Answer(texts=[as_text("" if spoken is None else spoken, f"{message.location}.text")])]
     answers = [_Answer()]
     for index, part in enumerate(content):
-        place = f"{message.place}.content[{index}]"
-        _add_part(answers, as_object(part, place), place)
+        location = f"{message.location}.content[{index}]"
+        _add_part(answers, as_object(part, location), location)
     return answers
 
 
-def _add_part(answers: list[_Answer], part: dict[str, Any], place: str) -> None:
+def _add_part(answers: list[_Answer], part: dict[str, Any], location: str) -> None:
     kind = part.get("type")
     if kind == "tool_call":
-        answers[-1].calls.append(_call(as_object(part.get("tool_call"), f"{place}.tool_call"), f"{place}.tool_call"))
+        answers[-1].calls.append(
+            _call(as_object(part.get("tool_call"), f"{location}.tool_call"), f"{location}.tool_call")
+        )
         return
     if answers[-1].calls:
         answers.append(_Answer())
@@ -163,27 +165,27 @@ def _add_part(answers: list[_Answer], part: dict[str, Any], place: str) -> None:
         answers[-1].blocks.append(part)
 
 
-def _call(call: dict[str, Any], place: str) -> _Call:
+def _call(call: dict[str, Any], location: str) -> _Call:
     function = call.get("function")
     given = function if isinstance(function, dict) else call
     args = given.get("args", given.get("arguments"))
     output = given.get("output")
     return _Call(
         id=call.get("id"),
-        name=as_text(given.get("name"), f"{place}.name"),
-        args=text.to_json("" if args is None else args, f"{place}.args"),
-        output=None if output is None else text.to_json(output, f"{place}.output"),
+        name=as_text(given.get("name"), f"{location}.name"),
+        args=text.to_json("" if args is None else args, f"{location}.args"),
+        output=None if output is None else text.to_json(output, f"{location}.output"),
     )
 
 
 def _blocks(said: str, blocks: list[Any], message: Message) -> JsonText | None:
     """The parts other than texts, after the text; files of the message are some of them."""
     for name in ("files", "attachments"):
-        given = as_list(message.fields.get(name) or [], f"{message.place}.{name}")
+        given = as_list(message.fields.get(name) or [], f"{message.location}.{name}")
         blocks = [*blocks, *({"type": "attachment", "attachment": each} for each in given)]
     if not blocks:
         return None
-    return text.to_json([*([{"type": "text", "text": said}] if said else []), *blocks], message.place)
+    return text.to_json([*([{"type": "text", "text": said}] if said else []), *blocks], message.location)
 
 
 def _tokens(fields: dict[str, Any]) -> int | None:

@@ -5,10 +5,10 @@ from typing import Any
 
 from storage import errors, text
 from storage.events import JsonText, RunStatus
-from storage.transfer.formats import chat, facts, times
-from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.values import as_object, as_text
+from storage.transfer.formats.shared import chat, facts, times
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
+from storage.transfer.formats.shared.values import as_object, as_text
 
 _CALLING = frozenset(
     {
@@ -35,16 +35,16 @@ _ACTION = {*_COMMON, "action", "args", "llm_metrics"}
 _OBSERVATION = {*_COMMON, "observation", "content", "cause"}
 
 
-class Stream:
+class EventStream:
     """Events of one run. `metrics` are the run's, with the tokens and latency of each model response, if given.
 
     Kept are the ids of the actions that await their observation, and those of the step that is open.
     """
 
-    def __init__(self, dialogue: Dialogue, losses: ImportWarnings, metrics: object = None) -> None:
+    def __init__(self, builder: LogBuilder, warnings: ImportWarnings, metrics: object = None) -> None:
         self.label: str | None = None
-        self._dialogue = dialogue
-        self._losses = losses
+        self._builder = builder
+        self._warnings = warnings
         self._usages = _by_response(metrics, "token_usages")
         self._latencies = _by_response(metrics, "response_latencies")
         self._response: str | None = None
@@ -54,89 +54,89 @@ class Stream:
         self._ran = 0
         self._last: int | None = None
 
-    def add(self, event: dict[str, Any], place: str) -> None:
+    def add(self, event: dict[str, Any], location: str) -> None:
         """Logs an event. Raises BadInput, with its place, before it changes anything."""
         time = times.iso(event.get("timestamp"))
         if isinstance(event.get("action"), str):
-            self._action(event, place, time)
+            self._action(event, location, time)
         else:
-            as_text(event.get("observation"), f"{place}.observation")
-            self._observation(event, place, time)
+            as_text(event.get("observation"), f"{location}.observation")
+            self._observation(event, location, time)
         if time is None:
-            self._losses.add("event", "without a readable time logged without one")
+            self._warnings.add("event", "without a readable time logged without one")
         elif not times.has_zone(event.get("timestamp")):
-            self._losses.add("time", "without a zone taken as UTC")
+            self._warnings.add("time", "without a zone taken as UTC")
         self._last = time if time is not None else self._last
 
     def end_turn(self, *, status: RunStatus = RunStatus.SUCCESS, error: str | None = None) -> None:
         """Ends the turn and step that are open, at the last time that an event told."""
-        self._dialogue.end_step(time=self._last)
-        self._dialogue.end_turn(status=status, error=error, time=self._last)
+        self._builder.end_step(time=self._last)
+        self._builder.end_turn(status=status, error=error, time=self._last)
 
-    def _action(self, event: dict[str, Any], place: str, time: int | None) -> None:
+    def _action(self, event: dict[str, Any], location: str, time: int | None) -> None:
         kind, source = event["action"], event.get("source")
-        args = as_object(event.get("args") or {}, f"{place}.args")
+        args = as_object(event.get("args") or {}, f"{location}.args")
         if kind == "system":
-            self._system(args, place, time)
+            self._system(args, location, time)
         elif kind == "message" and source == "user":
-            self._user(args, place, time)
+            self._user(args, location, time)
         elif kind == "message" and event.get("tool_call_metadata") is None:
-            self._answer(args, place, time)
+            self._answer(args, location, time)
         elif source == "agent" and (kind in _CALLING or isinstance(event.get("tool_call_metadata"), dict)):
-            self._call(event, args, place, time)
+            self._call(event, args, location, time)
         else:
-            self._custom(kind, event, place, time)
+            self._custom(kind, event, location, time)
             return
-        self._losses.fields("action", event, _ACTION)
+        self._warnings.lost_fields("action", event, _ACTION)
 
-    def _system(self, args: dict[str, Any], place: str, time: int | None) -> None:
-        content = as_text(args.get("content"), f"{place}.args.content")
+    def _system(self, args: dict[str, Any], location: str, time: int | None) -> None:
+        content = as_text(args.get("content"), f"{location}.args.content")
         rest = {name: value for name, value in args.items() if name != "content"}
-        told = text.to_json(rest, f"{place}.args")
-        self._dialogue.system(content, time=time)
+        told = text.to_json(rest, f"{location}.args")
+        self._builder.system(content, time=time)
         if rest:
-            self._dialogue.custom("system", told, time=time)
+            self._builder.custom("system", told, time=time)
 
-    def _user(self, args: dict[str, Any], place: str, time: int | None) -> None:
-        content, blocks = _said(args, place)
+    def _user(self, args: dict[str, Any], location: str, time: int | None) -> None:
+        content, blocks = _said(args, location)
         if self.label is None:
             self.label = label_of(content)
         self.end_turn()
-        self._dialogue.start_turn(time=time)
-        self._dialogue.user(content, blocks=blocks, time=time)
+        self._builder.start_turn(time=time)
+        self._builder.user(content, blocks=blocks, time=time)
 
-    def _answer(self, args: dict[str, Any], place: str, time: int | None) -> None:
-        content, blocks = _said(args, place)
+    def _answer(self, args: dict[str, Any], location: str, time: int | None) -> None:
+        content, blocks = _said(args, location)
         self._start_step(None, time)
-        self._dialogue.assistant(content, blocks=blocks, time=time)
-        self._dialogue.end_step(time=time)
+        self._builder.assistant(content, blocks=blocks, time=time)
+        self._builder.end_step(time=time)
         if args.get("wait_for_response") is not False:
-            self._dialogue.end_turn(time=time)
+            self._builder.end_turn(time=time)
 
-    def _call(self, event: dict[str, Any], args: dict[str, Any], place: str, time: int | None) -> None:
+    def _call(self, event: dict[str, Any], args: dict[str, Any], location: str, time: int | None) -> None:
         metadata = event.get("tool_call_metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
         response = metadata.get("model_response")
         response = response if isinstance(response, dict) else {}
-        said = _message(response, args, place)
-        call = _called(event, metadata, said, args, place)
+        said = _message(response, args, location)
+        call = _called(event, metadata, said, args, location)
         response_id = response.get("id")
         response_id = response_id if isinstance(response_id, str) and response_id else None
-        if response_id is None or response_id != self._response or self._dialogue.step is None:
+        if response_id is None or response_id != self._response or self._builder.step is None:
             self._start_step(response_id, time)
             self._measure(response)
             self._expected = _calls(metadata.get("total_calls_in_response"), len(said.calls))
-            self._dialogue.assistant(said.content, reasoning=said.reasoning, blocks=said.blocks, time=time)
+            self._builder.assistant(said.content, reasoning=said.reasoning, blocks=said.blocks, time=time)
         if (key := _key(event.get("id"))) is not None:
             self._awaiting[key] = (call.id, time)
-        self._dialogue.call(call.id, call.name, call.args, time=time)
+        self._builder.call(call.id, call.name, call.args, time=time)
         if event["action"] in _ENDS:
-            self._dialogue.end_step(time=time)
-            self._dialogue.end_turn(time=time)
+            self._builder.end_step(time=time)
+            self._builder.end_turn(time=time)
 
     def _start_step(self, response: str | None, time: int | None) -> None:
-        self._dialogue.end_step(time=self._last)
-        self._dialogue.start_step(time=time)
+        self._builder.end_step(time=self._last)
+        self._builder.start_step(time=time)
         self._response = response
         self._expected = 1
         self._latency = None
@@ -146,34 +146,34 @@ class Stream:
         usage = response.get("usage")
         usage = usage if isinstance(usage, dict) else self._usages.get(self._response, {})
         self._latency = facts.amount(self._latencies.get(self._response, {}).get("latency"), 1000)
-        self._dialogue.measure(
+        self._builder.record_step(
             token_count=facts.total(usage.get("prompt_tokens"), usage.get("completion_tokens")),
             duration_ms=facts.whole(self._latency),
         )
 
-    def _observation(self, event: dict[str, Any], place: str, time: int | None) -> None:
+    def _observation(self, event: dict[str, Any], location: str, time: int | None) -> None:
         kind, cause = event["observation"], _key(event.get("cause"))
         awaited = self._awaiting.get(cause) if cause is not None else None
         if awaited is None and kind != "error":
-            self._custom(kind, event, place, time)
+            self._custom(kind, event, location, time)
             if kind == "agent_state_changed":
                 self._state(event.get("extras"), time)
             return
-        said = chat.parsed({"role": "tool", "content": event.get("content")}, place)
+        said = chat.parse_message({"role": "tool", "content": event.get("content")}, location)
         if cause is not None and awaited is not None:
             del self._awaiting[cause]
             self._ran_until(awaited[1], time)
         else:
-            self._losses.add("error", "naming no call logged as the result of none")
-        self._dialogue.result(
+            self._warnings.add("error", "naming no call logged as the result of none")
+        self._builder.result(
             awaited[0] if awaited is not None else f"error-{_key(event.get('id'))}",
-            None if kind == "error" else text.to_json(said.content, place),
+            None if kind == "error" else text.to_json(said.content, location),
             error=said.content if kind == "error" else None,
             blocks=said.blocks,
             time=time,
             ends_step=self._expected <= 0,
         )
-        self._losses.fields("observation", event, _OBSERVATION)
+        self._warnings.lost_fields("observation", event, _OBSERVATION)
 
     def _ran_until(self, began: int | None, ended: int | None) -> None:
         """Adds what a call took to what its step takes, if that is known of the model's part."""
@@ -181,7 +181,7 @@ class Stream:
         if began is not None and ended is not None:
             self._ran += max(ended - began, 0)
         if self._latency is not None:
-            self._dialogue.measure(duration_ms=facts.whole(self._latency + self._ran))
+            self._builder.record_step(duration_ms=facts.whole(self._latency + self._ran))
 
     def _state(self, extras: object, time: int | None) -> None:
         state = extras.get("agent_state") if isinstance(extras, dict) else None
@@ -189,19 +189,19 @@ class Stream:
         if not isinstance(state, str):
             return
         if state in _DONE_STATES:
-            self._dialogue.end_step(time=time)
-            self._dialogue.end_turn(time=time)
+            self._builder.end_step(time=time)
+            self._builder.end_turn(time=time)
         elif state in _FAILED_STATES:
             error = reason if isinstance(reason, str) and reason else state
-            self._dialogue.end_step(time=time)
-            self._dialogue.end_turn(status=RunStatus.FAILED, error=error, time=time)
+            self._builder.end_step(time=time)
+            self._builder.end_turn(status=RunStatus.FAILED, error=error, time=time)
 
-    def _custom(self, kind: str, event: dict[str, Any], place: str, time: int | None) -> None:
-        self._dialogue.custom(kind, text.to_json(event, place), time=time)
+    def _custom(self, kind: str, event: dict[str, Any], location: str, time: int | None) -> None:
+        self._builder.custom(kind, text.to_json(event, location), time=time)
         if kind == "condensation":
-            self._losses.add("condensation", "kept as custom, so that the surface holds what it forgot")
+            self._warnings.add("condensation", "kept as custom, so that the surface holds what it forgot")
         else:
-            self._losses.add("event", "other than messages, calls and results kept as custom")
+            self._warnings.add("event", "other than messages, calls and results kept as custom")
 
 
 def _key(id: object) -> str | None:
@@ -211,23 +211,23 @@ def _key(id: object) -> str | None:
     return str(id) if isinstance(id, int) and not isinstance(id, bool) and abs(id) < 2**64 else None
 
 
-def _said(args: Mapping[str, Any], place: str) -> tuple[str, JsonText | None]:
+def _said(args: Mapping[str, Any], location: str) -> tuple[str, JsonText | None]:
     """The text of a message, and its parts where it has images."""
-    content = as_text(args.get("content"), f"{place}.args.content")
+    content = as_text(args.get("content"), f"{location}.args.content")
     urls = args.get("image_urls")
     images = [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
     if not images:
         return content, None
     parts = [{"type": "image_url", "image_url": {"url": url}} for url in images]
-    return content, text.to_json([{"type": "text", "text": content}, *parts], place)
+    return content, text.to_json([{"type": "text", "text": content}, *parts], location)
 
 
-def _message(response: Mapping[str, Any], args: Mapping[str, Any], place: str) -> chat.ChatMessage:
+def _message(response: Mapping[str, Any], args: Mapping[str, Any], location: str) -> chat.ChatMessage:
     """The assistant message of a model response; without one that is sound, it says the thought of the action."""
     match response.get("choices"):
         case [{"message": dict(message)}, *_]:
             try:
-                return chat.parsed({**message, "role": "assistant"}, f"{place}.tool_call_metadata")
+                return chat.parse_message({**message, "role": "assistant"}, f"{location}.tool_call_metadata")
             except errors.BadInput:
                 pass
     thought = args.get("thought")
@@ -235,15 +235,17 @@ def _message(response: Mapping[str, Any], args: Mapping[str, Any], place: str) -
 
 
 def _called(
-    event: Mapping[str, Any], metadata: Mapping[str, Any], said: chat.ChatMessage, args: object, place: str
-) -> chat.Call:
+    event: Mapping[str, Any], metadata: Mapping[str, Any], said: chat.ChatMessage, args: object, location: str
+) -> chat.ChatCall:
     """The call of an action as the model wrote it, else as the action tells it."""
     call_id = metadata.get("tool_call_id") or _key(event.get("id"))
     for call in said.calls:
         if isinstance(call_id, str) and call.id == call_id:
             return call
     name = metadata.get("function_name")
-    return chat.Call(call_id, name if isinstance(name, str) else event["action"], text.to_json(args, f"{place}.args"))
+    return chat.ChatCall(
+        call_id, name if isinstance(name, str) else event["action"], text.to_json(args, f"{location}.args")
+    )
 
 
 def _calls(given: object, named: int) -> int:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage.events import RunStatus
-from storage.transfer.formats import facts
-from storage.transfer.formats.dialogue import Dialogue, label_of
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Renamed, Step, made_id
-from storage.transfer.formats.openhands.events import Stream
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.unreadable import kept
-from storage.transfer.formats.values import as_list, as_object, most
+from storage.transfer.formats.openhands.events import EventStream
+from storage.transfer.formats.shared import facts
+from storage.transfer.formats.shared.foreign import ForeignLabel, ForeignSession, ImportWarnings, Step, derived_id
+from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
+from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.unreadable import keep_unreadable
+from storage.transfer.formats.shared.values import as_list, as_object, most
 
 FORMAT = "openhands"
 
@@ -25,42 +25,42 @@ def fits(values: Sequence[object]) -> bool:
     return most(values, _is_run) or most(values, _is_event)
 
 
-def reader(name: str, losses: ImportWarnings) -> "OpenHandsReader":
+def reader(name: str, warnings: ImportWarnings) -> "OpenHandsReader":
     """A reader of one document."""
-    return OpenHandsReader(losses)
+    return OpenHandsReader(warnings)
 
 
 class OpenHandsReader:
     """A session for each run, and one for all events that are records."""
 
-    def __init__(self, losses: ImportWarnings) -> None:
-        self._losses = losses
+    def __init__(self, warnings: ImportWarnings) -> None:
+        self._warnings = warnings
         self._runs = 0
-        self._dialogue: Dialogue | None = None
-        self._stream: Stream | None = None
+        self._builder: LogBuilder | None = None
+        self._stream: EventStream | None = None
 
     def add(self, record: Record) -> Sequence[Step]:
         """The session of a run, or the events of an event.
 
         Raises BadInput for a record that is neither.
         """
-        fields = as_object(record.value, record.place)
+        fields = as_object(record.value, record.location)
         if "history" in fields:
-            return [self._run(fields, record.place)]
-        return self._event(fields, record.place)
+            return [self._run(fields, record.location)]
+        return self._event(fields, record.location)
 
     def end(self) -> Sequence[Step]:
         """Nothing: each record says all that it says at once."""
         return ()
 
-    def _run(self, run: dict[str, Any], place: str) -> ForeignSession:
-        history = as_list(run.get("history"), f"{place} history")
+    def _run(self, run: dict[str, Any], location: str) -> ForeignSession:
+        history = as_list(run.get("history"), f"{location} history")
         key = f"run-{self._runs}"
-        dialogue = Dialogue(key, self._losses)
-        stream = Stream(dialogue, self._losses, run.get("metrics"))
+        builder = LogBuilder(key, self._warnings)
+        stream = EventStream(builder, self._warnings, run.get("metrics"))
         for index, event in enumerate(history):
-            where = f"{place} history[{index}]"
-            with kept(event, dialogue, self._losses, "event"):
+            where = f"{location} history[{index}]"
+            with keep_unreadable(event, builder, self._warnings, "event"):
                 stream.add(as_object(event, where), where)
         self._runs += 1
         if isinstance(failure := run.get("error"), str) and failure:
@@ -69,24 +69,24 @@ class OpenHandsReader:
         return ForeignSession(
             key=key,
             label=label_of(label) if isinstance(label, str) else stream.label,
-            events=dialogue.drafts(),
-            metadata=facts.metadata(_facts(run), place, self._losses),
+            events=builder.take_events(),
+            metadata=facts.metadata(_facts(run), location, self._warnings),
         )
 
-    def _event(self, event: dict[str, Any], place: str) -> list[Step]:
-        if self._dialogue is None or self._stream is None:
-            id = made_id(FORMAT, place, event)
-            dialogue = Dialogue("stream", self._losses)
-            stream = Stream(dialogue, self._losses)
-            stream.add(event, place)
-            self._dialogue, self._stream = dialogue, stream
-            return [ForeignSession(key="stream", label=stream.label, id=id), *dialogue.take()]
+    def _event(self, event: dict[str, Any], location: str) -> list[Step]:
+        if self._builder is None or self._stream is None:
+            id = derived_id(FORMAT, location, event)
+            builder = LogBuilder("stream", self._warnings)
+            stream = EventStream(builder, self._warnings)
+            stream.add(event, location)
+            self._builder, self._stream = builder, stream
+            return [ForeignSession(key="stream", label=stream.label, id=id), *builder.take_steps()]
         had_label = self._stream.label is not None
-        self._stream.add(event, place)
+        self._stream.add(event, location)
         named: list[Step] = []
         if self._stream.label is not None and not had_label:
-            named = [Renamed("stream", self._stream.label)]
-        return [*named, *self._dialogue.take()]
+            named = [ForeignLabel("stream", self._stream.label)]
+        return [*named, *self._builder.take_steps()]
 
 
 def _is_run(value: object) -> bool:

@@ -5,32 +5,32 @@ import zlib
 from array import array
 from typing import Any, NamedTuple
 
-from storage.transfer.formats.dialogue import Mark
-from storage.transfer.formats.open_calls import Layer
-from storage.transfer.formats.pi.messages import Line
+from storage.transfer.formats.pi.messages import Thread
+from storage.transfer.formats.shared.log_builder import LogState
+from storage.transfer.formats.shared.open_calls import CallLayer
 
 _WINDOW, _MEMORY = -10, 1
 """Of zlib: 1 KiB without a header, as little work as there is."""
 
 
-class Place(NamedTuple):
+class EntryPosition(NamedTuple):
     """The path that an entry is on, the seq of its first event, and what is open behind its last one."""
 
-    line: Line
+    thread: Thread
     first: int
-    mark: Mark
+    state: LogState
 
 
-class Places:
+class EntryIndex:
     """The places of entries by id, of which the hash of 64 bits is kept. They take about 300 bytes each."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._lines: list[Line] = []
+        self._threads: list[Thread] = []
         self._firsts = array("q")
-        self._marks = bytearray()
+        self._states = bytearray()
         self._begins = array("q", [0])
-        self._calls: list[Layer | None] = []
+        self._calls: list[CallLayer | None] = []
         self._like = b""
 
     def __contains__(self, id: str) -> bool:
@@ -39,32 +39,32 @@ class Places:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def add(self, id: str, place: Place) -> None:
+    def add(self, id: str, position: EntryPosition) -> None:
         """Keeps the place of an entry; of two with the same id that of the later one."""
-        self._numbers[hash(id)] = len(self._lines)
-        self._lines.append(place.line)
-        self._firsts.append(place.first)
-        self._marks += self._packed(place.mark)
-        self._begins.append(len(self._marks))
-        self._calls.append(place.mark.calls.below)
+        self._numbers[hash(id)] = len(self._threads)
+        self._threads.append(position.thread)
+        self._firsts.append(position.first)
+        self._states += self._packed(position.state)
+        self._begins.append(len(self._states))
+        self._calls.append(position.state.calls.below)
 
-    def get(self, id: object) -> Place | None:
+    def get(self, id: object) -> EntryPosition | None:
         """The place of an entry, None for an id of none."""
         number = self._numbers.get(hash(id)) if isinstance(id, str) else None
         if number is None:
             return None
-        return Place(self._lines[number], self._firsts[number], self._unpacked(number))
+        return EntryPosition(self._threads[number], self._firsts[number], self._unpacked(number))
 
-    def _packed(self, mark: Mark) -> bytes:
+    def _packed(self, state: LogState) -> bytes:
         """A mark, without the calls that it shares with others."""
-        calls = mark.calls
+        calls = state.calls
         own = (dict(calls.calls), dict(calls.answered), calls.size)
-        return marshal.dumps((mark.head, mark.turn, mark.step, mark.counts, own, self._shortened(mark.step_end)))
+        return marshal.dumps((state.head, state.turn, state.step, state.counts, own, self._shortened(state.step_end)))
 
-    def _unpacked(self, number: int) -> Mark:
-        packed = self._marks[self._begins[number] : self._begins[number + 1]]
+    def _unpacked(self, number: int) -> LogState:
+        packed = self._states[self._begins[number] : self._begins[number + 1]]
         head, turn, step, counts, own, step_end = marshal.loads(packed)
-        return Mark(head, turn, step, counts, Layer(self._calls[number], *own), self._restored(step_end))
+        return LogState(head, turn, step, counts, CallLayer(self._calls[number], *own), self._restored(step_end))
 
     def _shortened(self, step_end: dict[str, Any]) -> bytes:
         """What was measured of a step, as what is other than in the first one that was."""

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from storage.events import Event
-from storage.transfer.formats.foreign import ForeignSession, Renamed, Step
+from storage.transfer.formats.shared.foreign import ForeignLabel, ForeignSession, Step
 from tests.storage.transfer.formats.logs import records_of, steps_of, visible_logs
 
 SESSION = "0a000000-0000-4000-8000-000000000001"
@@ -48,8 +48,8 @@ def call(id: Any, name: str = "Read") -> dict[str, Any]:
 
 def steps_and_warnings(*values: Any, lenient: bool = False) -> tuple[list[Step], list[str]]:
     found = records_of("log", "\n".join(json.dumps(value) for value in values))
-    steps, losses = steps_of(found, "claude-code", lenient=lenient)
-    return steps, losses.warnings()
+    steps, warnings = steps_of(found, "claude-code", lenient=lenient)
+    return steps, warnings.messages()
 
 
 def sessions(*values: Any) -> list[ForeignSession]:
@@ -59,7 +59,7 @@ def sessions(*values: Any) -> list[ForeignSession]:
 def labels(*values: Any) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for step in steps_and_warnings(*values)[0]:
-        if isinstance(step, ForeignSession | Renamed):
+        if isinstance(step, ForeignSession | ForeignLabel):
             found[step.key] = step.label
     return found
 

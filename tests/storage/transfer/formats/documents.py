@@ -8,9 +8,9 @@ from typing import Any
 
 from storage import errors, events
 from storage.events import Event
-from storage.transfer.formats.foreign import ImportWarnings, Logged, Renamed, Step
-from storage.transfer.formats.records import Record, records
 from storage.transfer.formats.registry import ForeignSession
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ImportWarnings, Step
+from storage.transfer.formats.shared.records import Record, read_records
 from storage.views.surface import Surface
 from tests.storage.views.validity import check
 
@@ -25,16 +25,16 @@ def lines(*values: object) -> bytes:
 
 def read_steps(module: ModuleType, content: bytes) -> tuple[list[Step], ImportWarnings]:
     """All steps, and what was lost; a broken record is counted, as an import does."""
-    losses = ImportWarnings(lenient=True)
-    reader = module.reader("log", losses)
+    warnings = ImportWarnings(lenient=True)
+    reader = module.reader("log", warnings)
     steps: list[Step] = []
-    for record in records("log", io.BytesIO(content)):
+    for record in read_records("log", io.BytesIO(content)):
         assert isinstance(record, Record)
         try:
             steps += reader.add(record)
         except errors.BadInput as error:
-            losses.leave_out(error)
-    return [*steps, *reader.end()], losses
+            warnings.leave_out(error)
+    return [*steps, *reader.end()], warnings
 
 
 def logs(steps: Sequence[Step]) -> dict[str, list[Event]]:
@@ -45,9 +45,9 @@ def logs(steps: Sequence[Step]) -> dict[str, list[Event]]:
             case ForeignSession():
                 assert step.key not in found
                 found[step.key] = list(step.events)
-            case Logged():
+            case ForeignEvent():
                 found[step.key].append(step.event)
-            case Renamed():
+            case ForeignLabel():
                 assert step.key in found
     return {key: numbered(log) for key, log in found.items()}
 

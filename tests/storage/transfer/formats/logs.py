@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from storage.events import Event, SurfaceOp, SurfaceOpKind
-from storage.transfer.formats.foreign import ImportWarnings, Logged, Step
-from storage.transfer.formats.records import Broken, Record, records
-from storage.transfer.formats.registry import ForeignSession, Reading, feed, head_of, read
+from storage.transfer.formats.registry import ForeignDocument, ForeignSession, peek_records, read_document, reader_for
+from storage.transfer.formats.shared.foreign import ForeignEvent, ImportWarnings, Step
+from storage.transfer.formats.shared.records import BrokenRecord, Record, read_records
 from storage.views.surface import Surface
 from tests import paths
 
@@ -25,8 +25,8 @@ def document(name: str) -> tuple[str, str]:
     return name, (DATA / name).read_bytes().decode()
 
 
-def read_log(name: str) -> Reading:
-    return read(*document(name))
+def read_log(name: str) -> ForeignDocument:
+    return read_document(*document(name))
 
 
 def counts(sessions: Iterable[ForeignSession]) -> Counter[str]:
@@ -39,19 +39,19 @@ def messages(sessions: Iterable[ForeignSession]) -> tuple[int, int, int, int]:
     return (found["user/message"], found["assistant/message"], found["tool/result"], found["system/message"])
 
 
-def records_of(name: str, content: str | bytes) -> list[Record | Broken]:
+def records_of(name: str, content: str | bytes) -> list[Record | BrokenRecord]:
     """The records of a document."""
-    return list(records(name, io.BytesIO(content.encode() if isinstance(content, str) else content)))
+    return list(read_records(name, io.BytesIO(content.encode() if isinstance(content, str) else content)))
 
 
 def steps_of(
-    found: Sequence[Record | Broken], format: str | None = None, *, lenient: bool = False
+    found: Sequence[Record | BrokenRecord], format: str | None = None, *, lenient: bool = False
 ) -> tuple[list[Step], ImportWarnings]:
     """All steps that records give, and what was lost."""
-    head, all_records = head_of(iter(found))
-    source = feed("log", head, format, lenient=lenient)
+    head, all_records = peek_records(iter(found))
+    source = reader_for("log", head, format, lenient=lenient)
     steps = [step for record in all_records for step in source.add(record)]
-    return [*steps, *source.end()], source.losses
+    return [*steps, *source.end()], source.warnings
 
 
 def visible_logs(steps: Iterable[Step]) -> dict[str, list[Event]]:
@@ -71,9 +71,9 @@ def visible_logs(steps: Iterable[Step]) -> dict[str, list[Event]]:
                 logs[step.key], surfaces[step.key] = [], Surface()
                 for event in (*inherited, *step.events):
                     add(step.key, event)
-            case Logged(key, event, None):
+            case ForeignEvent(key, event, None):
                 add(key, event)
-            case Logged(key, event, (first, last)):
+            case ForeignEvent(key, event, (first, last)):
                 found = [node.seq for node in surfaces[key].nodes() if first <= node.seq <= last]
                 if found:
                     op = SurfaceOp(op=SurfaceOpKind.REPLACE, start=found[0], end=found[-1])

@@ -12,9 +12,9 @@ from storage import errors
 from storage.events import ADAPTER, dump
 from storage.log.admission import Admission
 from storage.log.state import LogState
-from storage.transfer.formats.foreign import ForeignSession, Logged, Step
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.registry import feed
+from storage.transfer.formats.registry import reader_for
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, Step
+from storage.transfer.formats.shared.records import Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import visible_logs
 from tests.storage.views import validity
@@ -112,14 +112,14 @@ def mutated(draw: st.DrawFn, values: Sequence[Any]) -> tuple[list[Any], int]:
 def read_leniently(format: str, values: Sequence[Any]) -> tuple[list[Step], set[int]]:
     """The steps of records, and which of them were refused. What else is raised goes on."""
     records = [Record(f"log line {index + 1}", value) for index, value in enumerate(values)]
-    source = feed("log", records, format)
+    source = reader_for("log", records, format)
     steps: list[Step] = []
     refused = set()
     for index, record in enumerate(records):
         try:
             steps += source.add(record)
         except errors.BadInput as error:
-            assert record.place in error.message
+            assert record.location in error.message
             refused.add(index)
     return [*steps, *source.end()], refused
 
@@ -145,5 +145,5 @@ def check_steps(steps: Sequence[Step]) -> None:
             known.add(step.key)
         else:
             assert step.key in known
-        if isinstance(step, Logged):
+        if isinstance(step, ForeignEvent):
             assert ADAPTER.validate_python(dump(step.event)) == step.event

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from storage import errors, events
 from storage.events import Event
-from storage.transfer.formats.foreign import ImportWarnings, Logged, Renamed, Step
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.registry import _BY_NAME, ForeignSession, Reading
+from storage.transfer.formats.registry import _BY_NAME, ForeignDocument, ForeignSession
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ImportWarnings, Step
+from storage.transfer.formats.shared.records import Record
 from tests.storage.views.surface_logs import numbered
 
 
@@ -20,7 +20,7 @@ def visible(sessions: Iterable[ForeignSession]) -> dict[str, list[Event]]:
     return logs
 
 
-def visible_by_id(reading: Reading) -> dict[str | None, list[Event]]:
+def visible_by_id(reading: ForeignDocument) -> dict[str | None, list[Event]]:
     logs = visible(reading.sessions)
     return {session.id: logs[session.key] for session in reading.sessions}
 
@@ -53,9 +53,9 @@ def check_step(step: Step) -> None:
     match step:
         case ForeignSession():
             drafts = list(step.events)
-        case Logged():
+        case ForeignEvent():
             drafts = [step.event]
-        case Renamed():
+        case ForeignLabel():
             drafts = []
     for draft in drafts:
         stored = events.dump(draft)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from storage.events import Event
-from storage.transfer.formats.registry import ForeignSession, read
+from storage.transfer.formats.registry import ForeignSession, read_document
 
 HEADER = {"type": "session", "version": 0, "id": "{{sessionId}}", "createdAt": 0, "cwd": "/"}
 
@@ -18,7 +18,7 @@ def text_of(header: dict[str, Any], *records: dict[str, Any]) -> str:
 
 
 def read_one(*records: dict[str, Any], **header: Any) -> tuple[ForeignSession, list[str]]:
-    reading = read("log", text_of(HEADER | header, *records))
+    reading = read_document("log", text_of(HEADER | header, *records))
     [session] = reading.sessions
     return session, reading.warnings
 

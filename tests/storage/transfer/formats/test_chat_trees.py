@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.transfer.formats.registry import read
+from storage.transfer.formats.registry import read_document
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import (
     CHATGPT_EXPORT,
@@ -57,7 +57,7 @@ def test_the_surface_of_a_real_export_is_valid_at_every_cut(name: str) -> None:
 
 def test_a_conversation_that_has_grown_gives_the_same_sessions_and_more() -> None:
     for conversation in [*values(CHATGPT_EXPORT), *values(CHATGPT_TREE)]:
-        full = visible_by_id(read("x", json.dumps([conversation])))
+        full = visible_by_id(read_document("x", json.dumps([conversation])))
         mapping = conversation["mapping"]
         order = sorted(mapping, key=lambda id: (mapping[id]["message"] or {}).get("create_time") or 0)
         for size in range(2, len(order)):
@@ -66,7 +66,7 @@ def test_a_conversation_that_has_grown_gives_the_same_sessions_and_more() -> Non
                 for id in mapping
                 if id in order[:size]
             }
-            part = visible_by_id(read("x", json.dumps([conversation | {"mapping": kept}])))
+            part = visible_by_id(read_document("x", json.dumps([conversation | {"mapping": kept}])))
             assert part.keys() <= full.keys()
             assert all(log == full[id][: len(log)] for id, log in part.items())
 
@@ -85,7 +85,7 @@ def test_flat_messages_of_librechat_give_the_same_logs_as_nested_ones() -> None:
         message = waiting.pop(0)
         flat.append({name: value for name, value in message.items() if name != "children"})
         waiting += message["children"]
-    other = read("x", json.dumps(nested | {"messages": flat, "recursive": False}))
+    other = read_document("x", json.dumps(nested | {"messages": flat, "recursive": False}))
     assert visible_by_id(other) == visible_by_id(read_log(LIBRECHAT))
 
 

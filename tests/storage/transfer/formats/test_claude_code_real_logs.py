@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from storage import errors
 from storage.events import ADAPTER, AssistantMessage, Event, StepEnd, SurfaceOpKind, ToolResult, UserMessage, dump
 from storage.transfer.formats.claude_code.format import fits, reader
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Step
-from storage.transfer.formats.records import Broken, Record
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.records import BrokenRecord, Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import DATA, records_of, steps_of, visible_logs
 from tests.storage.views.validity import check
@@ -23,7 +23,7 @@ TURN = "claude-code/incremental-subagents/turn-2.jsonl"
 AGENT = "claude-code/incremental-subagents/turn-2/subagents/agent-a485154.jsonl"
 IMAGE = "claude-code/user-image.jsonl"
 NAMES = (COMPACTED, TURN, AGENT, IMAGE)
-FOUND: dict[str, list[Record | Broken]] = {name: records_of(name, (DATA / name).read_bytes()) for name in NAMES}
+FOUND: dict[str, list[Record | BrokenRecord]] = {name: records_of(name, (DATA / name).read_bytes()) for name in NAMES}
 VALUES = [record.value for name in (TURN, AGENT, IMAGE) for record in FOUND[name] if isinstance(record, Record)]
 
 
@@ -79,7 +79,7 @@ def test_the_durations_and_tokens_of_the_log_are_on_its_events() -> None:
 
 
 def test_what_is_lost_is_counted() -> None:
-    assert {name: steps_of(FOUND[name])[1].warnings() for name in NAMES} == {
+    assert {name: steps_of(FOUND[name])[1].messages() for name in NAMES} == {
         COMPACTED: ["14 user records lost thinkingMetadata", "55 thinkings lost signature"],
         TURN: ["1 user record lost thinkingMetadata", "11 thinkings lost signature"],
         AGENT: [],
@@ -135,7 +135,7 @@ def test_every_event_names_turns_and_steps_that_began(name: str) -> None:
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
+    return [path, *(location for key, item in inner for location in places(item, (*path, key)))]
 
 
 ODD = st.sampled_from(
@@ -182,7 +182,7 @@ def test_whatever_a_record_holds_it_is_read_or_refused(values: list[Any]) -> Non
             keys.add(step.key)
         else:
             assert step.key in keys
-        if isinstance(step, Logged):
+        if isinstance(step, ForeignEvent):
             ADAPTER.validate_python(dump(step.event))
     for log in visible_logs(steps).values():
         check(Surface().add_all(log))

@@ -22,8 +22,8 @@ from storage.events import (
     UserMessage,
 )
 from storage.transfer.formats import codex
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Renamed, Step
-from storage.transfer.formats.records import Record
+from storage.transfer.formats.shared.foreign import ForeignLabel, ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.records import Record
 from storage.views.runs import runs
 from storage.views.surface import Surface
 from tests.storage.transfer.formats import mutations
@@ -42,7 +42,7 @@ def real() -> tuple[list[Step], ImportWarnings]:
     return steps_of(records_of(*document(LOG)))
 
 
-def read(*values: Any) -> tuple[list[Step], ImportWarnings]:
+def read_document(*values: Any) -> tuple[list[Step], ImportWarnings]:
     return steps_of([Record(f"log line {index + 1}", value) for index, value in enumerate(values)], "codex")
 
 
@@ -91,7 +91,7 @@ def complete(id: str = "t1", second: int = 1) -> Any:
 
 
 def events(*values: Any) -> list[Event]:
-    [log] = visible_logs(read(meta(), *values)[0]).values()
+    [log] = visible_logs(read_document(meta(), *values)[0]).values()
     return log
 
 
@@ -138,15 +138,15 @@ def test_the_real_log_has_the_counts_of_its_manifest() -> None:
 
 
 def test_the_real_log_is_told_by_its_header() -> None:
-    steps, losses = real()
+    steps, warnings = real()
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id == "019e1625-789d-76c0-80ab-3724b5ddb799"
     assert (session.parent_id, session.repeats) == (None, None)
     assert session.system_prompt is not None and session.system_prompt.startswith("You are Codex, a coding agent")
     facts = json.loads(session.metadata or "")
     assert (facts["cli_version"], facts["git"]["branch"]) == ("0.125.0", "feat/codex-agent-plugin")
-    assert [step for step in steps if isinstance(step, Renamed)] == [Renamed(session.key, "show tools")]
-    assert losses.kinds() == {
+    assert [step for step in steps if isinstance(step, ForeignLabel)] == [ForeignLabel(session.key, "show tools")]
+    assert warnings.kinds() == {
         # 2 messages of the user and 13 of the model, 3 ends of web searches
         "record repeating for display what is logged anyway left out": 18,
         "reasoning that cannot be read kept as custom": 25,
@@ -219,10 +219,10 @@ def test_only_rollouts_are_recognised() -> None:
 
 def test_what_is_told_twice_is_taken_once() -> None:
     values = [message("user", "hi"), event("user_message", message="hi"), event("agent_message", message="yes")]
-    steps, losses = read(meta(), *values, message("assistant", "yes"))
+    steps, warnings = read_document(meta(), *values, message("assistant", "yes"))
     [log] = visible_logs(steps).values()
     assert surface(log) == [("user", "hi"), ("assistant", "yes")]
-    assert losses.kinds() == {"record repeating for display what is logged anyway left out": 2}
+    assert warnings.kinds() == {"record repeating for display what is logged anyway left out": 2}
 
 
 def test_what_codex_puts_in_before_a_turn_stands_outside_of_it() -> None:
@@ -274,10 +274,10 @@ def test_a_token_count_after_the_outputs_belongs_to_their_step() -> None:
 
 def test_a_token_count_told_again_counts_once_and_one_of_no_call_is_left_out() -> None:
     values = [start(), message("user", "go"), call("a"), tokens(10, 10), tokens(10, 10), output("a")]
-    steps, losses = read(meta(), *values, tokens(10, 10), tokens(4, 14), event("token_count", info=None))
+    steps, warnings = read_document(meta(), *values, tokens(10, 10), tokens(4, 14), event("token_count", info=None))
     [log] = visible_logs(steps).values()
     assert [each.token_count for each in of_type(StepEnd, log)] == [10]
-    assert losses.kinds() == {"token count outside a step left out": 1}
+    assert warnings.kinds() == {"token count outside a step left out": 1}
 
 
 def test_arguments_stay_the_text_that_the_model_wrote() -> None:
@@ -380,9 +380,9 @@ def test_a_turn_whose_end_is_missing_has_failed_when_the_next_begins() -> None:
 
 def test_a_turn_in_which_nothing_is_said_is_told_with_its_end() -> None:
     assert types(events(start(), complete())) == ["turn/start", "turn/end"]
-    steps, losses = read(meta(), start())
+    steps, warnings = read_document(meta(), start())
     assert len(steps) == 1
-    assert losses.kinds() == {"turn at the end of the log held back until something is said in it": 1}
+    assert warnings.kinds() == {"turn at the end of the log held back until something is said in it": 1}
 
 
 def test_the_end_of_another_turn_is_kept_as_custom() -> None:
@@ -479,14 +479,14 @@ def test_turns_that_were_rolled_back_leave_the_surface() -> None:
 
 
 def sessions(*values: Any) -> list[ForeignSession]:
-    return [step for step in read(*values)[0] if isinstance(step, ForeignSession)]
+    return [step for step in read_document(*values)[0] if isinstance(step, ForeignSession)]
 
 
 def test_a_fork_names_the_session_whose_log_it_repeats_and_its_header_makes_no_event() -> None:
     said = [message("user", "one"), message("assistant", "1")]
-    first, _ = read(meta("a"), *said)
-    second, _ = read(meta("b", forked_from_id="a"), meta("a"), *said)
-    third, losses = read(meta("c", forked_from_id="b"), meta("b", forked_from_id="a"), meta("a"), *said)
+    first, _ = read_document(meta("a"), *said)
+    second, _ = read_document(meta("b", forked_from_id="a"), meta("a"), *said)
+    third, warnings = read_document(meta("c", forked_from_id="b"), meta("b", forked_from_id="a"), meta("a"), *said)
     [origin], [fork], [of_fork] = (
         [each for each in steps if isinstance(each, ForeignSession)] for steps in (first, second, third)
     )
@@ -494,7 +494,7 @@ def test_a_fork_names_the_session_whose_log_it_repeats_and_its_header_makes_no_e
     assert (of_fork.id, of_fork.repeats) == ("c", "b")
     logs = [next(iter(visible_logs(steps).values())) for steps in (first, second, third)]
     assert logs[0] == logs[1] == logs[2]
-    assert losses.kinds() == {"record repeating a header of this session, or of one it was forked from, left out": 2}
+    assert warnings.kinds() == {"record repeating a header of this session, or of one it was forked from, left out": 2}
 
 
 def test_a_header_of_an_unnamed_session_is_kept_as_custom() -> None:
@@ -507,15 +507,15 @@ def test_a_sub_agent_stands_under_its_parent_and_names_its_steps() -> None:
     values = [meta("s", source={"subagent": {"thread_spawn": spawn}}), message("assistant", "x")]
     [session] = sessions(*values)
     assert (session.parent_id, session.repeats) == ("p", None)
-    [log] = visible_logs(read(*values)[0]).values()
+    [log] = visible_logs(read_document(*values)[0]).values()
     assert [each.agent_name for each in of_type(StepStart, log)] == ["Atlas"]
 
 
 def test_a_name_is_the_label() -> None:
-    steps, _ = read(
+    steps, _ = read_document(
         meta(), message("user", "one"), event("thread_name_updated", thread_name="Named"), message("user", "x")
     )
-    assert [step.label for step in steps if isinstance(step, Renamed)] == ["one", "Named"]
+    assert [step.label for step in steps if isinstance(step, ForeignLabel)] == ["one", "Named"]
 
 
 def test_facts_of_a_turn_are_kept() -> None:
@@ -551,7 +551,7 @@ OLD = [
 
 
 def test_an_old_rollout_is_a_header_and_bare_items() -> None:
-    steps, losses = steps_of([Record("log", value) for value in OLD])
+    steps, warnings = steps_of([Record("log", value) for value in OLD])
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id == "old"
     assert json.loads(session.metadata or "")["instructions"] == "be nice"
@@ -567,19 +567,19 @@ def test_an_old_rollout_is_a_header_and_bare_items() -> None:
         "assistant/message",
     ]
     assert {each.timestamp for each in log} == {None}
-    assert losses.kinds() == {"record that marks a state left out": 1}
+    assert warnings.kinds() == {"record that marks a state left out": 1}
 
 
 # Logs that are broken
 
 
 def test_a_rollout_without_its_header_gets_an_id_made_of_its_first_record() -> None:
-    steps, losses = read(message("user", "one"), message("assistant", "1"))
-    longer, _ = read(message("user", "one"), message("assistant", "1"), message("user", "two"))
+    steps, warnings = read_document(message("user", "one"), message("assistant", "1"))
+    longer, _ = read_document(message("user", "one"), message("assistant", "1"), message("user", "two"))
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id is not None and session.id.startswith("codex:")
     assert longer[: len(steps)] == steps
-    assert losses.kinds() == {"session got an id made of its first record, as it has none that is legal here": 1}
+    assert warnings.kinds() == {"session got an id made of its first record, as it has none that is legal here": 1}
 
 
 def test_a_first_record_that_is_refused_starts_no_session() -> None:
@@ -590,11 +590,11 @@ def test_a_first_record_that_is_refused_starts_no_session() -> None:
 
 def test_times_that_run_backwards_stay_and_unreadable_ones_are_counted() -> None:
     odd = message("user", "two") | {"timestamp": 7}
-    steps, losses = read(meta(), message("user", "one", second=9), message("assistant", "1", second=2), odd)
+    steps, warnings = read_document(meta(), message("user", "one", second=9), message("assistant", "1", second=2), odd)
     [log] = visible_logs(steps).values()
     assert [each.timestamp for each in of_type(UserMessage, log)] == [1767225609000, None]
     assert [each.timestamp for each in of_type(AssistantMessage, log)] == [1767225602000]
-    assert losses.kinds() == {"time that cannot be read left out": 1}
+    assert warnings.kinds() == {"time that cannot be read left out": 1}
 
 
 def test_surrogates_and_nul_come_through() -> None:
@@ -604,7 +604,7 @@ def test_surrogates_and_nul_come_through() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"),
+    ("value", "reason"),
     [
         (3, "must be an object"),
         ({}, "neither an envelope nor an item"),
@@ -618,9 +618,9 @@ def test_surrogates_and_nul_come_through() -> None:
         (line("compacted", {"replacement_history": [3]}), r"replacement_history\[0\]: must be an object"),
     ],
 )
-def test_a_record_that_breaks_the_format_is_refused_with_its_place(value: Any, why: str) -> None:
-    with pytest.raises(errors.BadInput, match=f"log line 2.*{why}"):
-        read(meta(), value)
+def test_a_record_that_breaks_the_format_is_refused_with_its_place(value: Any, reason: str) -> None:
+    with pytest.raises(errors.BadInput, match=f"log line 2.*{reason}"):
+        read_document(meta(), value)
 
 
 MADE = [

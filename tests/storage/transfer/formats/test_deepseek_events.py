@@ -20,7 +20,7 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.transfer.formats.foreign import Logged
+from storage.transfer.formats.shared.foreign import ForeignEvent
 from tests.storage.transfer.formats.logs import records_of, steps_of
 from tests.storage.transfer.formats.small_logs import HEADER, events, read_one, record, text_of
 
@@ -147,14 +147,14 @@ def test_a_broken_record_is_refused_with_its_line(line: dict[str, Any], message:
 
 def test_a_broken_record_leaves_a_mark_so_that_seqs_named_later_hold() -> None:
     log = text_of(HEADER, record("a")) + "\n{torn\n" + json.dumps(record("user/message", content=5))
-    steps, losses = steps_of(records_of("log", f"{log}\n{json.dumps(record('b'))}"), lenient=True)
-    assert [step.event for step in steps if isinstance(step, Logged)] == [
+    steps, warnings = steps_of(records_of("log", f"{log}\n{json.dumps(record('b'))}"), lenient=True)
+    assert [step.event for step in steps if isinstance(step, ForeignEvent)] == [
         CustomEvent(name="a", data="{}"),
         CustomEvent(name="record/left-out", data="{}"),
         CustomEvent(name="record/left-out", data="{}"),
         CustomEvent(name="b", data="{}"),
     ]
-    assert losses.left_out == 2
+    assert warnings.left_out == 2
 
 
 def test_a_time_that_is_none_costs_the_time_alone() -> None:

@@ -21,9 +21,9 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.transfer.formats.foreign import Logged
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.registry import read
+from storage.transfer.formats.registry import read_document
+from storage.transfer.formats.shared.foreign import ForeignEvent
+from storage.transfer.formats.shared.records import Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import (
     DEEPSEEK,
@@ -158,7 +158,7 @@ def test_a_placeholder_is_no_id(name: str) -> None:
 
 def test_a_repeated_id_goes_to_the_first() -> None:
     log = text_of(HEADER | {"id": "s"})
-    reading = read("log", f"{log}\n{log}")
+    reading = read_document("log", f"{log}\n{log}")
     assert [session.id for session in reading.sessions] == ["s", None]
     assert len({session.key for session in reading.sessions}) == 2
     assert reading.warnings == ["1 session got a new id, as an earlier one has the same"]
@@ -189,7 +189,7 @@ def test_a_compaction_replaces_what_it_replaced() -> None:
 
 
 def test_headers_inside_a_document_start_further_sessions() -> None:
-    reading = read("log", f"{text_of(HEADER, record('a'))}\n{text_of(HEADER, record('b'))}")
+    reading = read_document("log", f"{text_of(HEADER, record('a'))}\n{text_of(HEADER, record('b'))}")
     assert [[event.type for event in session.events] for session in reading.sessions] == [["custom"]] * 2
 
 
@@ -197,19 +197,19 @@ def test_a_broken_header_is_refused_with_its_line() -> None:
     with pytest.raises(errors.BadInput, match="log line 1: seedLength: -1 is not a count"):
         read_one(seedLength=-1)
     with pytest.raises(errors.BadInput, match="log line 1: a record before the header"):
-        read("log", json.dumps(record("turn/start", turn=1)), "deepseek-harness")
+        read_document("log", json.dumps(record("turn/start", turn=1)), "deepseek-harness")
 
 
 def test_records_under_a_broken_header_go_to_no_other_session() -> None:
     log = f"{text_of(HEADER, record('a'))}\n{text_of(HEADER | {'seedLength': -1}, record('b'))}"
-    steps, losses = steps_of(records_of("log", log), lenient=True)
+    steps, warnings = steps_of(records_of("log", log), lenient=True)
     assert len(steps) == 2
-    assert losses.warnings()[-1].startswith("2 records left out, the first: log line 3: seedLength")
+    assert warnings.messages()[-1].startswith("2 records left out, the first: log line 3: seedLength")
 
 
 def test_what_a_compaction_replaces_is_handed_over_as_seqs() -> None:
     steps, _ = steps_of(records_of(*document(COMPACTION)))
-    assert [step.replaces for step in steps if isinstance(step, Logged) and step.replaces] == [(4, 4)]
+    assert [step.replaces for step in steps if isinstance(step, ForeignEvent) and step.replaces] == [(4, 4)]
 
 
 @pytest.mark.parametrize("name", DEEPSEEK)

@@ -5,30 +5,30 @@ import json
 import pytest
 
 from storage.session import MAX_SLOT_BYTES
-from storage.transfer.formats import facts
-from storage.transfer.formats.foreign import ImportWarnings
+from storage.transfer.formats.shared import facts
+from storage.transfer.formats.shared.foreign import ImportWarnings
 
 
 def test_metadata_keeps_order_and_leaves_out_what_says_nothing() -> None:
-    losses = ImportWarnings()
+    warnings = ImportWarnings()
     given: dict[str, object] = {"b": 1, "none": None, "empty": {}, "zero": 0, "false": False, "a": ["\ud800"]}
-    assert facts.metadata(given, "log", losses) == '{"b":1,"zero":0,"false":false,"a":["\ufffd"]}'
-    assert losses.warnings() == []
-    assert facts.metadata({"none": None}, "log", losses) is None
+    assert facts.metadata(given, "log", warnings) == '{"b":1,"zero":0,"false":false,"a":["\ufffd"]}'
+    assert warnings.messages() == []
+    assert facts.metadata({"none": None}, "log", warnings) is None
 
 
 @pytest.mark.parametrize("value", [2**70, float("nan"), [float("inf")]])
 def test_a_field_that_cannot_be_stored_is_counted(value: object) -> None:
-    losses = ImportWarnings()
-    assert facts.metadata({"a": 1, "b": value}, "log", losses) == '{"a":1}'
-    assert losses.warnings() == ["1 session lost metadata that cannot be stored: b"]
+    warnings = ImportWarnings()
+    assert facts.metadata({"a": 1, "b": value}, "log", warnings) == '{"a":1}'
+    assert warnings.messages() == ["1 session lost metadata that cannot be stored: b"]
 
 
 def test_fields_beyond_what_a_session_takes_are_counted() -> None:
-    losses = ImportWarnings()
-    kept = facts.metadata({"a": "é" * 300_000, "b": "é" * 300_000, "c": 1}, "log", losses)
+    warnings = ImportWarnings()
+    kept = facts.metadata({"a": "é" * 300_000, "b": "é" * 300_000, "c": 1}, "log", warnings)
     assert json.loads(kept or "").keys() == {"a", "c"}
-    assert losses.warnings() == ["1 session lost metadata beyond 1 MiB: b"]
+    assert warnings.messages() == ["1 session lost metadata beyond 1 MiB: b"]
 
 
 def test_metadata_can_take_all_that_a_session_takes() -> None:

@@ -19,9 +19,10 @@ from storage.events import (
     TurnEnd,
     UserMessage,
 )
-from storage.transfer.formats import inspect_ai, records
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.registry import ForeignSession, read
+from storage.transfer.formats import inspect_ai
+from storage.transfer.formats.registry import ForeignSession, read_document
+from storage.transfer.formats.shared import records
+from storage.transfer.formats.shared.foreign import ImportWarnings
 from storage.views.runs import runs
 from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, logs, read_steps, surface
 from tests.storage.transfer.formats.logs import DATA, counts, messages
@@ -37,7 +38,7 @@ def real() -> Any:
 
 
 def real_sample() -> ForeignSession:
-    return read(LOG, (DATA / LOG).read_text()).sessions[1]
+    return read_document(LOG, (DATA / LOG).read_text()).sessions[1]
 
 
 def says(id: str, *calls: str, content: Any = "a", **fields: Any) -> dict[str, Any]:
@@ -73,10 +74,10 @@ def document(*said: Any, events: Any = (), last: str = "", **fields: Any) -> byt
 
 
 def read_one(*said: Any, events: Any = (), last: str = "", **fields: Any) -> tuple[list[Event], list[str]]:
-    steps, losses = read_steps(inspect_ai, document(*said, events=events, last=last, **fields))
+    steps, warnings = read_steps(inspect_ai, document(*said, events=events, last=last, **fields))
     log = logs(steps)["sample-0"]
     check_log(log)
-    return log, losses.warnings()
+    return log, warnings.messages()
 
 
 def types(log: list[Event]) -> list[str]:
@@ -109,11 +110,11 @@ def shown(log: list[Event]) -> list[dict[str, Any]]:
 
 
 def test_the_format_is_told_by_its_content() -> None:
-    assert read(LOG, (DATA / LOG).read_text()).format == "inspect"
+    assert read_document(LOG, (DATA / LOG).read_text()).format == "inspect"
 
 
 def test_a_real_log_keeps_all_messages_calls_and_results() -> None:
-    sessions = read(LOG, (DATA / LOG).read_text()).sessions
+    sessions = read_document(LOG, (DATA / LOG).read_text()).sessions
     found = counts(sessions)
     assert [session.counted for session in sessions] == [False, True]
     assert (messages(sessions), found["tool/call"]) == ((1, 5, 4, 0), 4)
@@ -151,7 +152,7 @@ def test_more_samples_only_add_sessions() -> None:
 
 
 def test_the_samples_are_children_of_their_evaluation() -> None:
-    evaluation, sample = read(LOG, (DATA / LOG).read_text()).sessions
+    evaluation, sample = read_document(LOG, (DATA / LOG).read_text()).sessions
     log = real()
     assert (evaluation.label, evaluation.id, list(evaluation.events)) == ("browser", "ZB2vu5GNujYaBdPSReCeop", [])
     assert (sample.label, sample.id, sample.parent) == ("Sample 1, epoch 1", "ATYFNjyWUz4mZ5Dgj6yd4f", evaluation.key)
@@ -375,18 +376,18 @@ def test_an_id_that_two_samples_have_is_that_of_the_first() -> None:
 
 
 def test_what_stands_behind_the_samples_is_counted() -> None:
-    losses = ImportWarnings()
-    reader = inspect_ai.reader("log", losses)
+    warnings = ImportWarnings()
+    reader = inspect_ai.reader("log", warnings)
     assert len(reader.add(records.Record("log", HEAD))) == 1
     assert list(reader.add(records.Record("log", {"reductions": [1]}, part="more"))) == []
-    assert losses.warnings() == ["1 log lost reductions"]
+    assert warnings.messages() == ["1 log lost reductions"]
 
 
 def test_a_sample_of_a_large_log_is_read_like_one_of_a_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "WHOLE_BYTES", 1000)
-    steps, losses = read_steps(inspect_ai, (DATA / LOG).read_bytes())
+    steps, warnings = read_steps(inspect_ai, (DATA / LOG).read_bytes())
     assert steps[1] == real_sample()
-    assert "1 log lost reductions" in losses.warnings()
+    assert "1 log lost reductions" in warnings.messages()
 
 
 def test_a_broken_message_is_kept_as_custom_and_told_with_its_place() -> None:
@@ -414,9 +415,9 @@ def test_attachments_that_are_none_are_told() -> None:
 
 @pytest.mark.parametrize("sample", [5, {}, {"messages": None}])
 def test_a_sample_without_messages_is_left_out(sample: object) -> None:
-    steps, losses = read_steps(inspect_ai, encoded({**HEAD, "samples": [sample, {"messages": []}]}))
+    steps, warnings = read_steps(inspect_ai, encoded({**HEAD, "samples": [sample, {"messages": []}]}))
     assert list(logs(steps)) == ["evaluation", "sample-0"]
-    assert losses.kinds()["record left out"] == 1
+    assert warnings.kinds()["record left out"] == 1
 
 
 def test_surrogates_and_zero_characters_are_kept_as_far_as_they_can_be() -> None:

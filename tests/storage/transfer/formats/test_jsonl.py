@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from storage import errors, events, text
 from storage.events import CustomEvent, Event, Retrieval, SurfaceOp, ToolResult, TurnStart, UserMessage
 from storage.session import SessionConfig, SessionStatus
-from storage.transfer.formats.foreign import Logged, Step
 from storage.transfer.formats.jsonl import FORMAT, Header, event_line, header_line
-from storage.transfer.formats.registry import ForeignSession, Reading, read
+from storage.transfer.formats.registry import ForeignDocument, ForeignSession, read_document
+from storage.transfer.formats.shared.foreign import ForeignEvent, Step
 from tests.storage.transfer.formats.logs import ALL, OASST, read_log, records_of, steps_of
 from tests.storage.transfer.formats.mutations import check_steps, mutated, read_leniently
 
@@ -23,8 +23,8 @@ def lines_of(header: Header, drafts: Sequence[Event]) -> list[str]:
     return [header_line(header), *map(event_line, numbered)]
 
 
-def read_lines(*lines: str) -> Reading:
-    return read("log", "\n".join(lines))
+def read_lines(*lines: str) -> ForeignDocument:
+    return read_document("log", "\n".join(lines))
 
 
 def rewritten(drafts: Sequence[Event]) -> list[Event]:
@@ -252,7 +252,7 @@ def test_what_breaks_the_format_is_refused_with_its_line(lines: list[str], messa
 
 def test_an_event_without_a_header_is_refused() -> None:
     with pytest.raises(errors.BadInput, match="log line 1: an event before the header line"):
-        read("log", FIRST, "sapwood")
+        read_document("log", FIRST, "sapwood")
 
 
 def test_sources_outside_the_file_and_unknown_fields_are_counted() -> None:
@@ -288,8 +288,8 @@ def test_references_are_handed_over_whichever_end_comes_first() -> None:
 
 
 def lenient(*lines: str) -> tuple[list[Step], list[str]]:
-    steps, losses = steps_of(records_of("log", "\n".join(lines)), FORMAT, lenient=True)
-    return steps, losses.warnings()
+    steps, warnings = steps_of(records_of("log", "\n".join(lines)), FORMAT, lenient=True)
+    return steps, warnings.messages()
 
 
 def event(seq: int, content: str = "x") -> str:
@@ -299,7 +299,7 @@ def event(seq: int, content: str = "x") -> str:
 def test_a_broken_event_leaves_a_mark_so_that_later_seqs_hold() -> None:
     steps, warnings = lenient(HEAD, event(0), "{torn", '{"seq":2,"type":"user/message"}', event(3, "c"), event(4, "d"))
     left_out = CustomEvent(name="record/left-out", data="{}")
-    assert [step.event for step in steps if isinstance(step, Logged)] == [
+    assert [step.event for step in steps if isinstance(step, ForeignEvent)] == [
         UserMessage(content="x"),
         left_out,
         left_out,
@@ -312,7 +312,7 @@ def test_a_broken_event_leaves_a_mark_so_that_later_seqs_hold() -> None:
 
 def test_a_hole_wider_than_what_was_left_out_is_refused() -> None:
     steps, warnings = lenient(HEAD, event(0), "{torn", event(3), event(1))
-    assert [step.event for step in steps if isinstance(step, Logged)] == [UserMessage(content="x")] * 2
+    assert [step.event for step in steps if isinstance(step, ForeignEvent)] == [UserMessage(content="x")] * 2
     assert warnings[0].startswith("2 records left out")
 
 

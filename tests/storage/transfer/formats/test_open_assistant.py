@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import AssistantMessage, UserMessage
-from storage.transfer.formats.prefixes import MAX_DEPTH
-from storage.transfer.formats.registry import ForeignSession, Reading, read
+from storage.transfer.formats.registry import ForeignDocument, ForeignSession, read_document
+from storage.transfer.formats.shared.shared_prefixes import MAX_DEPTH
 from tests.storage.transfer.formats.logs import DATA, OASST, messages, read_log
 from tests.storage.transfer.formats.mutations import odd
 from tests.storage.transfer.formats.readers import check_broken, steps_of, visible, visible_by_id
@@ -20,8 +20,8 @@ def node(role: str, content: str, *replies: dict[str, Any]) -> dict[str, Any]:
     return {"role": role, "text": content, "replies": list(replies)}
 
 
-def read_tree(prompt: dict[str, Any]) -> Reading:
-    return read("x", json.dumps({"message_tree_id": "tree:1", "prompt": prompt}))
+def read_tree(prompt: dict[str, Any]) -> ForeignDocument:
+    return read_document("x", json.dumps({"message_tree_id": "tree:1", "prompt": prompt}))
 
 
 def test_further_replies_fork_right_after_their_message() -> None:
@@ -91,10 +91,10 @@ def test_a_tree_that_has_grown_gives_the_same_sessions_and_more() -> None:
 
     trees = map(json.loads, (DATA / OASST).read_text(encoding="utf-8").splitlines()[:10])
     for tree in trees:
-        full = visible_by_id(read("x", json.dumps(tree)))
+        full = visible_by_id(read_document("x", json.dumps(tree)))
         for size in range(1, 30):
             small = tree | {"prompt": grown(tree["prompt"], [size])}
-            part = visible_by_id(read("x", json.dumps(small)))
+            part = visible_by_id(read_document("x", json.dumps(small)))
             assert part.keys() <= full.keys()
             assert all(log == full[id][: len(log)] for id, log in part.items())
 
@@ -119,7 +119,7 @@ def test_a_broken_tree_is_read_or_refused_as_if_it_were_not_there(seed: int) -> 
 
 def test_two_trees_of_one_id_do_not_share_it() -> None:
     tree = json.dumps({"message_tree_id": "t", "prompt": node("prompter", "p")})
-    reading = read("x", f"{tree}\n{tree}")
+    reading = read_document("x", f"{tree}\n{tree}")
     assert [session.id for session in reading.sessions] == ["t", None]
     assert reading.warnings == ["1 session lost its id, as an earlier one has the same"]
 

@@ -3,7 +3,7 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.transfer.formats.open_calls import Layer, OpenCalls, Place
+from storage.transfer.formats.shared.open_calls import CallLayer, CallSite, OpenCalls
 
 IDS = st.sampled_from("abcd")
 WORK = st.lists(st.tuples(st.sampled_from(["add", "add", "answer", "mark", "go on"]), IDS, st.integers(0, 20)))
@@ -12,10 +12,10 @@ WORK = st.lists(st.tuples(st.sampled_from(["add", "add", "answer", "mark", "go o
 class Plain:
     """The same, the slow way."""
 
-    def __init__(self, calls: tuple[tuple[str, Place], ...] = ()) -> None:
+    def __init__(self, calls: tuple[tuple[str, CallSite], ...] = ()) -> None:
         self.calls = deque(calls)
 
-    def answer(self, id: str) -> Place | None:
+    def answer(self, id: str) -> CallSite | None:
         found = next((call for call in self.calls if call[0] == id), None)
         if found is None:
             return None
@@ -26,7 +26,7 @@ class Plain:
 @given(WORK)
 def test_calls_are_answered_oldest_first_from_any_mark(work: list[tuple[str, str, int]]) -> None:
     calls, plain = OpenCalls(), Plain()
-    marks: list[tuple[Layer, tuple[tuple[str, Place], ...]]] = [(calls.mark(), ())]
+    marks: list[tuple[CallLayer, tuple[tuple[str, CallSite], ...]]] = [(calls.snapshot(), ())]
     for number, (what, id, index) in enumerate(work):
         match what:
             case "add":
@@ -35,15 +35,15 @@ def test_calls_are_answered_oldest_first_from_any_mark(work: list[tuple[str, str
             case "answer":
                 assert calls.answer(id) == plain.answer(id)
             case "mark":
-                marks.append((calls.mark(), tuple(plain.calls)))
+                marks.append((calls.snapshot(), tuple(plain.calls)))
             case _:
                 mark, then = marks[index % len(marks)]
                 calls, plain = OpenCalls(mark), Plain(then)
         oldest = calls.oldest()
         assert (oldest is None) == (not plain.calls)
     while plain.calls:
-        id, place = plain.calls[0]
-        assert calls.answer(id) == place
+        id, location = plain.calls[0]
+        assert calls.answer(id) == location
         plain.calls.popleft()
     assert calls.oldest() is None
 
@@ -52,19 +52,19 @@ def test_the_oldest_call_is_found_in_any_layer() -> None:
     calls = OpenCalls()
     for number in range(100):
         calls.add(f"c{number}", ("t", None))
-        calls.mark()
+        calls.snapshot()
     for number in range(100):
         assert calls.oldest() == f"c{number}"
         assert calls.answer(f"c{number}") == ("t", None)
-        calls.mark()
+        calls.snapshot()
 
 
 def test_many_calls_without_a_result_lie_in_few_layers() -> None:
     calls = OpenCalls()
     for number in range(10_000):
         calls.add(f"c{number}", (None, None))
-        calls.mark()
-    layer, depth = calls.mark().below, 0
+        calls.snapshot()
+    layer, depth = calls.snapshot().below, 0
     while layer is not None:
         layer, depth = layer.below, depth + 1
     assert 0 < depth < 20

@@ -21,8 +21,8 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.registry import ForeignSession, Reading, feed, read
+from storage.transfer.formats.registry import ForeignDocument, ForeignSession, read_document, reader_for
+from storage.transfer.formats.shared.records import Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.mutations import odd
 from tests.storage.transfer.formats.readers import check_broken
@@ -30,8 +30,8 @@ from tests.storage.views.surface_logs import numbered
 from tests.storage.views.validity import check
 
 
-def read_chat(*messages: dict[str, Any]) -> Reading:
-    return read("chat", json.dumps({"messages": messages}))
+def read_chat(*messages: dict[str, Any]) -> ForeignDocument:
+    return read_document("chat", json.dumps({"messages": messages}))
 
 
 def events(*messages: dict[str, Any]) -> list[Event]:
@@ -225,7 +225,7 @@ def test_what_has_no_place_is_counted_or_kept_as_custom() -> None:
 
 def test_each_line_is_a_session_with_what_else_it_tells() -> None:
     lines = ['{"messages": [], "tools": [1]}', '[{"role": "user", "content": " hi\\n you "}]']
-    reading = read("chat", "\n".join(lines))
+    reading = read_document("chat", "\n".join(lines))
     assert [len(session.events) for session in reading.sessions] == [0, 2]
     assert [session.metadata for session in reading.sessions] == ['{"tools":[1]}', None]
     assert [session.label for session in reading.sessions] == [None, "hi you"]
@@ -245,7 +245,7 @@ MESSAGES: list[dict[str, Any]] = [
     "content", [json.dumps(MESSAGES), json.dumps(MESSAGES, indent=1), "\n".join(map(json.dumps, MESSAGES))]
 )
 def test_records_that_are_messages_make_one_session(content: str) -> None:
-    reading = read("chat", content)
+    reading = read_document("chat", content)
     [session] = reading.sessions
     assert (reading.format, session.label) == ("openai", "u")
     assert list(session.events) == events(*MESSAGES)
@@ -254,7 +254,7 @@ def test_records_that_are_messages_make_one_session(content: str) -> None:
 def test_a_broken_message_among_records_costs_itself_alone() -> None:
     values = [*MESSAGES[:2], {"role": 5}, *MESSAGES[2:]]
     head = [Record(f"x [{index}]", value) for index, value in enumerate(values)]
-    source = feed("x", head, lenient=True)
+    source = reader_for("x", head, lenient=True)
     steps = [step for record in head for step in source.add(record)]
     [session] = [*steps, *source.end()]
     assert isinstance(session, ForeignSession)
@@ -262,18 +262,18 @@ def test_a_broken_message_among_records_costs_itself_alone() -> None:
     log = list(session.events)
     assert log.pop(3) == kept
     assert log == events(*MESSAGES)
-    assert source.losses.warnings() == [
+    assert source.warnings.messages() == [
         "1 message that could not be read kept as custom, x [2].role: must be a string, is a int"
     ]
 
 
 def test_lone_surrogates_become_replacement_characters() -> None:
-    reading = read("chat", r'[{"role": "user", "content": "\ud800"}]')
+    reading = read_document("chat", r'[{"role": "user", "content": "\ud800"}]')
     assert reading.sessions[0].events[1] == UserMessage(content="\ufffd", turn_id="turn-1")
 
 
 def test_nul_is_kept() -> None:
-    reading = read("chat", r'[{"role": "user", "content": "a\u0000"}]')
+    reading = read_document("chat", r'[{"role": "user", "content": "a\u0000"}]')
     assert reading.sessions[0].events[1] == UserMessage(content="a\0", turn_id="turn-1")
 
 
@@ -309,4 +309,4 @@ def test_a_broken_message_is_refused_with_its_place(message: dict[str, Any], exp
 
 def test_a_line_that_is_no_conversation_is_refused() -> None:
     with pytest.raises(errors.BadInput, match=r"chat line 2 messages: must be a list, is a int"):
-        read("chat", '{"messages": []}\n5')
+        read_document("chat", '{"messages": []}\n5')

@@ -20,8 +20,8 @@ from storage.events import (
     UserMessage,
 )
 from storage.transfer.formats import openhands
-from storage.transfer.formats.foreign import Renamed
-from storage.transfer.formats.registry import ForeignSession, read
+from storage.transfer.formats.registry import ForeignSession, read_document
+from storage.transfer.formats.shared.foreign import ForeignLabel
 from storage.views.runs import runs
 from tests.storage.transfer.formats.documents import (
     check_log,
@@ -43,7 +43,7 @@ def real() -> list[Any]:
 
 
 def real_sessions() -> list[ForeignSession]:
-    return read(RUNS, (DATA / RUNS).read_text()).sessions
+    return read_document(RUNS, (DATA / RUNS).read_text()).sessions
 
 
 def event(id: int, source: str = "agent", **fields: Any) -> dict[str, Any]:
@@ -79,10 +79,10 @@ def observed(id: int, cause: int | None, kind: str = "run", content: str = "out"
 
 
 def read_one(*history: Any, **fields: Any) -> tuple[list[Event], list[str]]:
-    steps, losses = read_steps(openhands, encoded({"instance_id": "x", "history": list(history), **fields}))
+    steps, warnings = read_steps(openhands, encoded({"instance_id": "x", "history": list(history), **fields}))
     [log] = logs(steps).values()
     check_log(log)
-    return log, losses.warnings()
+    return log, warnings.messages()
 
 
 def types(log: list[Event]) -> list[str]:
@@ -90,8 +90,8 @@ def types(log: list[Event]) -> list[str]:
 
 
 def test_the_format_is_told_by_its_content() -> None:
-    assert read(RUNS, (DATA / RUNS).read_text()).format == "openhands"
-    assert read("x", encoded([asked(0), acted(1, "c")]).decode()).format == "openhands"
+    assert read_document(RUNS, (DATA / RUNS).read_text()).format == "openhands"
+    assert read_document("x", encoded([asked(0), acted(1, "c")]).decode()).format == "openhands"
 
 
 def test_real_runs_keep_all_messages_calls_and_results() -> None:
@@ -162,7 +162,7 @@ def test_a_stream_has_an_id_by_its_first_event_and_its_label_once_that_is_known(
     assert (steps[0].id or "").startswith("openhands:")
     assert steps[0].id != other[0].id
     assert (steps[0].label, other[0].label) == (None, "do it")
-    assert [step for step in steps if isinstance(step, Renamed)] == [Renamed("stream", "do it")]
+    assert [step for step in steps if isinstance(step, ForeignLabel)] == [ForeignLabel("stream", "do it")]
 
 
 def test_tokens_and_latencies_stand_on_the_steps() -> None:
@@ -377,16 +377,16 @@ def test_a_broken_event_is_kept_as_custom_and_told_with_its_place() -> None:
 
 
 def test_a_broken_record_of_a_stream_is_left_out() -> None:
-    steps, losses = read_steps(openhands, lines(asked(0), event(1, action="message", args={}), 5, answered(2)))
+    steps, warnings = read_steps(openhands, lines(asked(0), event(1, action="message", args={}), 5, answered(2)))
     [log] = logs(steps).values()
     assert types(log)[2:] == ["step/start", "assistant/message", "step/end", "turn/end"]
-    assert losses.kinds()["record left out"] == 2
+    assert warnings.kinds()["record left out"] == 2
 
 
 def test_a_broken_first_record_of_a_stream_does_not_begin_it() -> None:
-    steps, losses = read_steps(openhands, lines({**asked(0), "extra": 2**70}, asked(1)))
+    steps, warnings = read_steps(openhands, lines({**asked(0), "extra": 2**70}, asked(1)))
     assert steps == read_steps(openhands, lines(asked(1)))[0]
-    assert losses.first_broken.startswith("log line 1: an integer of 71 bits")
+    assert warnings.first_broken.startswith("log line 1: an integer of 71 bits")
 
 
 def test_surrogates_and_zero_characters_are_kept_as_far_as_they_can_be() -> None:

@@ -21,9 +21,9 @@ from storage.events import (
     UserMessage,
 )
 from storage.transfer.formats import pi
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Logged, Renamed, Step
-from storage.transfer.formats.records import Record
-from storage.transfer.formats.registry import feed, head_of
+from storage.transfer.formats.registry import peek_records, reader_for
+from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.records import Record
 from storage.views.runs import runs
 from storage.views.surface import Surface
 from tests.storage.transfer.formats import mutations
@@ -44,7 +44,7 @@ def real() -> tuple[list[Step], ImportWarnings]:
     return steps_of(records_of(*document(LOG)), "pi")
 
 
-def read(*values: Any) -> tuple[list[Step], ImportWarnings]:
+def read_document(*values: Any) -> tuple[list[Step], ImportWarnings]:
     return steps_of([Record(f"log line {index + 1}", value) for index, value in enumerate(values)], "pi")
 
 
@@ -77,7 +77,7 @@ def result(id: Any, content: str = "ok", **fields: Any) -> Any:
 
 
 def events(*values: Any) -> list[Event]:
-    [log] = visible_logs(read(HEADER, *values)[0]).values()
+    [log] = visible_logs(read_document(HEADER, *values)[0]).values()
     return log
 
 
@@ -115,14 +115,14 @@ def test_the_real_log_has_the_counts_of_its_manifest() -> None:
 
 
 def test_the_real_log_is_told_by_its_header_and_what_it_repeats() -> None:
-    steps, losses = real()
+    steps, warnings = real()
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id == "ffae836b-9420-4060-ac13-7745215f90ff"
     assert session.repeats == session.parent_id == "d97339c6-6c10-4827-846b-9ff1d9c3dc37"
     assert json.loads(session.metadata or "")["cwd"] == "/Users/badlogic/workspaces/pi-mono"
-    [named] = [step for step in steps if isinstance(step, Renamed)]
+    [named] = [step for step in steps if isinstance(step, ForeignLabel)]
     assert named.label.startswith("alright, read @packages/coding-agent/src/main.ts")
-    assert losses.kinds() == {
+    assert warnings.kinds() == {
         "message neither of the user nor of the model kept as custom": 3,
         "thought lost fields": 47,
         "tool call lost fields": 3,
@@ -160,8 +160,8 @@ def test_a_prefix_of_the_real_log_gives_a_prefix_of_its_steps() -> None:
 
 
 def test_at_no_cut_of_the_real_log_its_end_tells_anything() -> None:
-    head, found = head_of(iter(records_of(*document(LOG))))
-    source = feed("log", head, "pi")
+    head, found = peek_records(iter(records_of(*document(LOG))))
+    source = reader_for("log", head, "pi")
     for record in found:
         assert source.add(record)
         assert source.end() == ()
@@ -195,7 +195,7 @@ def test_runs_of_the_real_log_show_its_durations_and_tokens() -> None:
 def test_a_log_takes_the_events_of_real_logs_and_of_trees() -> None:
     mutations.check(real()[0])
     mutations.check(steps_of(records_of(*document(ORPHANS)), "pi")[0])
-    mutations.check(read(*tree())[0])
+    mutations.check(read_document(*tree())[0])
 
 
 # What a log can hold
@@ -352,7 +352,7 @@ def tree() -> list[Any]:
 
 
 def test_a_branch_is_a_fork_at_the_seq_behind_the_entry_that_it_follows() -> None:
-    steps, losses = read(*tree())
+    steps, warnings = read_document(*tree())
     sessions = [step for step in steps if isinstance(step, ForeignSession)]
     # The first answer is complete with 6 events; the turn of the question "other two" is open for 2 more.
     assert [(each.key, each.id, each.source, each.at_seq, each.counted) for each in sessions] == [
@@ -372,21 +372,21 @@ def test_a_branch_is_a_fork_at_the_seq_behind_the_entry_that_it_follows() -> Non
     assert surface(logs["s:h"])[2:] == [("user", "other two"), ("assistant", "other 2 again")]
     assert [event.turn_id for event in of_type(TurnStart, logs["s:h"])] == ["turn-1", "turn-2"]
     assert [run.status for run in runs(logs["s:h"], "s:h")] == [RunStatus.SUCCESS, RunStatus.SUCCESS]
-    assert Renamed("s:e", "other two") in steps
-    assert losses.kinds() == {}
+    assert ForeignLabel("s:e", "other two") in steps
+    assert warnings.kinds() == {}
 
 
 def test_a_tree_gives_a_prefix_of_its_steps_at_every_cut() -> None:
-    steps, _ = read(*tree())
+    steps, _ = read_document(*tree())
     for cut in range(1, len(tree())):
-        of_prefix, _ = read(*tree()[:cut])
+        of_prefix, _ = read_document(*tree()[:cut])
         assert of_prefix == steps[: len(of_prefix)]
 
 
 def test_a_branch_from_inside_a_step_goes_on_in_it() -> None:
     started = calls("x") | {"id": "b", "parentId": "a"}
     one, two = result("x", "1") | {"id": "c", "parentId": "b"}, result("x", "2") | {"id": "d", "parentId": "b"}
-    logs = visible_logs(read(HEADER, user("go", "a"), started, one, two)[0])
+    logs = visible_logs(read_document(HEADER, user("go", "a"), started, one, two)[0])
     ends = [[(event.step_id, event.result) for event in of_type(ToolResult, log)] for log in logs.values()]
     assert ends == [[("step-1", '"1"')], [("step-1", '"2"')]]
     assert [len(of_type(StepEnd, log)) for log in logs.values()] == [1, 1]
@@ -401,7 +401,7 @@ def test_branches_from_inside_steps_have_what_was_measured_of_them() -> None:
 
     first, second = step("b", "a", "x", {"input": 3, "output": 4}), step("c", "b-result", "y\ud800", {"input": 5})
     branches = [user("first", "d", "b"), user("second", "e", "c")]
-    logs = visible_logs(read(HEADER, user("go", "a"), *first, *second, *branches)[0])
+    logs = visible_logs(read_document(HEADER, user("go", "a"), *first, *second, *branches)[0])
     measured = {
         key: [(each.token_count, each.model_output) for each in of_type(StepEnd, log)] for key, log in logs.items()
     }
@@ -413,13 +413,13 @@ def test_branches_from_inside_steps_have_what_was_measured_of_them() -> None:
 def test_a_turn_that_a_branch_leaves_open_ends_with_the_next_question() -> None:
     started = calls("x") | {"id": "b", "parentId": "a"}
     values = [HEADER, user("go", "a"), started, result("x") | {"id": "c", "parentId": "b"}, user("no", "d", "b")]
-    log = visible_logs(read(*values)[0])["s:d"]
+    log = visible_logs(read_document(*values)[0])["s:d"]
     ended = [(each.type, each.timestamp) for each in log if isinstance(each, StepEnd | TurnEnd)]
     assert ended == [("step/end", 1767225601000), ("turn/end", 1767225601000)]
 
 
 def test_a_second_root_is_a_fork_that_shares_nothing() -> None:
-    steps, _ = read(HEADER, user("one", "a"), user("again", "b"))
+    steps, _ = read_document(HEADER, user("one", "a"), user("again", "b"))
     [_, branch] = [step for step in steps if isinstance(step, ForeignSession)]
     assert (branch.source, branch.at_seq) == ("s", 0)
     assert surface(visible_logs(steps)["s:b"]) == [("user", "again")]
@@ -427,7 +427,7 @@ def test_a_second_root_is_a_fork_that_shares_nothing() -> None:
 
 def test_the_summary_of_a_branch_stands_where_it_was_left_to() -> None:
     summary = entry("branch_summary", "e", "b", summary="tried two", fromId="d", details={"files": 1})
-    steps, _ = read(*tree()[:5], summary, user("next", "f", "e"))
+    steps, _ = read_document(*tree()[:5], summary, user("next", "f", "e"))
     log = visible_logs(steps)["s:e"]
     assert surface(log)[2:] == [("user", "tried two"), ("user", "next")]
     assert json.loads(of_type(CustomEvent, log)[0].data) == {"fromId": "d", "details": {"files": 1}}
@@ -435,16 +435,16 @@ def test_the_summary_of_a_branch_stands_where_it_was_left_to() -> None:
 
 def test_a_compaction_on_a_branch_keeps_what_the_branch_shows() -> None:
     values = [*tree()[:7], entry("compaction", "x", "f", summary="sum", firstKeptEntryId="e")]
-    logs = visible_logs(read(*values)[0])
+    logs = visible_logs(read_document(*values)[0])
     assert surface(logs["s:e"]) == [("user", "sum"), ("user", "other two"), ("assistant", "other 2")]
     elsewhere = [*tree()[:7], entry("compaction", "x", "f", summary="sum", firstKeptEntryId="d")]
-    assert surface(visible_logs(read(*elsewhere)[0])["s:e"]) == [("user", "sum")]
+    assert surface(visible_logs(read_document(*elsewhere)[0])["s:e"]) == [("user", "sum")]
 
 
 def test_entries_whose_parent_is_unknown_or_whose_id_was_used_go_on_where_the_log_is() -> None:
-    steps, losses = read(HEADER, user("one", "a"), answer("1", "b", "gone"), answer("2", "b", "a"))
+    steps, warnings = read_document(HEADER, user("one", "a"), answer("1", "b", "gone"), answer("2", "b", "a"))
     assert len([step for step in steps if isinstance(step, ForeignSession)]) == 1
-    assert losses.kinds() == {
+    assert warnings.kinds() == {
         "record whose parent is not in the log put behind the one before it": 1,
         "record with the id of an earlier one put behind the one before it": 1,
     }
@@ -453,20 +453,20 @@ def test_entries_whose_parent_is_unknown_or_whose_id_was_used_go_on_where_the_lo
 def test_a_name_is_the_label_of_the_session_and_a_label_that_of_its_branch() -> None:
     named = entry("session_info", "x", "f", name="My session")
     marked = entry("label", "y", "x", targetId="e", label="detour")
-    steps, _ = read(*tree()[:7], named, marked, entry("label", "z", "y", targetId="a", label="start"))
-    assert [step for step in steps if isinstance(step, Renamed)] == [
-        Renamed("s", "one"),
-        Renamed("s:e", "other two"),
-        Renamed("s", "My session"),
-        Renamed("s:e", "detour"),
+    steps, _ = read_document(*tree()[:7], named, marked, entry("label", "z", "y", targetId="a", label="start"))
+    assert [step for step in steps if isinstance(step, ForeignLabel)] == [
+        ForeignLabel("s", "one"),
+        ForeignLabel("s:e", "other two"),
+        ForeignLabel("s", "My session"),
+        ForeignLabel("s:e", "detour"),
     ]
     labels = [json.loads(event.data) for event in of_type(CustomEvent, visible_logs(steps)["s:e"])]
     assert labels == [{"targetId": "e", "label": "detour"}, {"targetId": "a", "label": "start"}]
 
 
 def test_a_name_given_first_is_kept() -> None:
-    steps, _ = read(HEADER, entry("session_info", "x", None, name="First"), user("one", "a", "x"))
-    assert [step for step in steps if isinstance(step, Renamed)] == [Renamed("s", "First")]
+    steps, _ = read_document(HEADER, entry("session_info", "x", None, name="First"), user("one", "a", "x"))
+    assert [step for step in steps if isinstance(step, ForeignLabel)] == [ForeignLabel("s", "First")]
 
 
 def test_entries_of_extensions_keep_their_name_and_their_messages_reach_the_model() -> None:
@@ -493,32 +493,32 @@ def test_entries_of_extensions_keep_their_name_and_their_messages_reach_the_mode
 
 
 def test_a_log_without_its_header_gets_an_id_made_of_its_first_record() -> None:
-    steps, losses = read(user("one", "a"), answer("1", "b", "a"))
-    longer, _ = read(user("one", "a"), answer("1", "b", "a"), user("two", "c", "b"))
+    steps, warnings = read_document(user("one", "a"), answer("1", "b", "a"))
+    longer, _ = read_document(user("one", "a"), answer("1", "b", "a"), user("two", "c", "b"))
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id is not None and session.id.startswith("pi:")
     assert longer[: len(steps)] == steps
-    assert losses.kinds() == {"session got an id made of its first record, as it has none that is legal here": 1}
+    assert warnings.kinds() == {"session got an id made of its first record, as it has none that is legal here": 1}
 
 
 def test_logs_one_after_the_other_are_sessions_of_their_own() -> None:
-    steps, _ = read(HEADER, user("one", "a"), HEADER | {"id": "t"}, user("two", "a"))
+    steps, _ = read_document(HEADER, user("one", "a"), HEADER | {"id": "t"}, user("two", "a"))
     assert {key: surface(log) for key, log in visible_logs(steps).items()} == {
         "s": [("user", "one")],
         "t": [("user", "two")],
     }
     with pytest.raises(errors.BadInput, match="log line 2: a second header of the session s"):
-        read(HEADER, HEADER)
+        read_document(HEADER, HEADER)
 
 
 def test_times_that_run_backwards_stay_and_unreadable_ones_are_counted() -> None:
     odd = user("two") | {"timestamp": "yesterday"}
     early = user("three") | {"timestamp": "1999-01-01T00:00:00Z"}
     early["message"] = early["message"] | {"timestamp": "x"}
-    steps, losses = read(HEADER, user("one"), odd, early)
+    steps, warnings = read_document(HEADER, user("one"), odd, early)
     [log] = visible_logs(steps).values()
     assert [event.timestamp for event in of_type(UserMessage, log)] == [1767225601000, 1767225601000, 915148800000]
-    assert losses.kinds() == {"time that cannot be read left out": 2}
+    assert warnings.kinds() == {"time that cannot be read left out": 2}
 
 
 def test_surrogates_and_nul_come_through() -> None:
@@ -527,7 +527,7 @@ def test_surrogates_and_nul_come_through() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"),
+    ("value", "reason"),
     [
         (3, "must be an object"),
         ({"type": None}, "type: must be a string"),
@@ -537,9 +537,9 @@ def test_surrogates_and_nul_come_through() -> None:
         (entry("compaction", summary=None), "summary: must be a string"),
     ],
 )
-def test_a_record_that_breaks_the_format_is_refused_with_its_place(value: Any, why: str) -> None:
-    with pytest.raises(errors.BadInput, match=f"log line 2.*{why}"):
-        read(HEADER, value)
+def test_a_record_that_breaks_the_format_is_refused_with_its_place(value: Any, reason: str) -> None:
+    with pytest.raises(errors.BadInput, match=f"log line 2.*{reason}"):
+        read_document(HEADER, value)
 
 
 @given(mutations.mutated(values_of(LOG)[:45] + values_of(ORPHANS)[1:]))
@@ -561,8 +561,8 @@ def test_a_refused_record_leaves_no_trace(drawn: tuple[list[Any], int]) -> None:
 
 
 def test_events_of_a_branch_are_told_of_it_alone() -> None:
-    steps, _ = read(*tree())
-    told = Counter(step.key for step in steps if isinstance(step, Logged))
+    steps, _ = read_document(*tree())
+    told = Counter(step.key for step in steps if isinstance(step, ForeignEvent))
     assert told == {"s": 14, "s:e": 6, "s:h": 4}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from storage import errors
-from storage.transfer.formats.records import Broken, Record
-from storage.transfer.formats.registry import FORMATS, HEAD_CHARACTERS, head_of, read
+from storage.transfer.formats.registry import FORMATS, HEAD_CHARACTERS, peek_records, read_document
+from storage.transfer.formats.shared.records import BrokenRecord, Record
 from tests.storage.transfer.formats.logs import ALL, OASST, TAU_BENCH, document
 
 CHAT = '[{"role": "user", "content": "hi"}]'
@@ -19,36 +19,36 @@ def test_the_formats_are_named() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_real_log_is_recognised_whatever_its_name(name: str) -> None:
-    reading = read("renamed.txt", document(name)[1])
+    reading = read_document("renamed.txt", document(name)[1])
     assert reading.format == {TAU_BENCH: "tau-bench", OASST: "open-assistant"}.get(name, "deepseek-harness")
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_session_comes_after_those_that_it_names(name: str) -> None:
     seen: set[str] = set()
-    for session in read(*document(name)).sessions:
+    for session in read_document(*document(name)).sessions:
         assert session.key not in seen
         assert {session.parent, session.source} - {None} <= seen
         seen.add(session.key)
 
 
 def test_a_format_can_be_required() -> None:
-    assert read("chat", CHAT, "openai").format == "openai"
+    assert read_document("chat", CHAT, "openai").format == "openai"
     with pytest.raises(errors.BadInput, match=r"chat \[0\]: a record before the header"):
-        read("chat", CHAT, "deepseek-harness")
+        read_document("chat", CHAT, "deepseek-harness")
     with pytest.raises(errors.BadInput, match="'word' is none of sapwood, deepseek-harness"):
-        read("chat", CHAT, "word")
+        read_document("chat", CHAT, "word")
 
 
 def test_mark_crlf_blank_lines_and_line_separators_inside_strings_are_fine() -> None:
     line = json.dumps([{"role": "user", "content": "a\u2028b"}], ensure_ascii=False)
-    reading = read("chat", f"\ufeff\r\n{line}\r\n\r\n{line}\r\n")
+    reading = read_document("chat", f"\ufeff\r\n{line}\r\n\r\n{line}\r\n")
     assert len(reading.sessions) == 2
     assert getattr(reading.sessions[1].events[1], "content", None) == "a\u2028b"
 
 
 def test_one_value_may_span_lines() -> None:
-    reading = read("chat", json.dumps(json.loads(CHAT), indent=2))
+    reading = read_document("chat", json.dumps(json.loads(CHAT), indent=2))
     assert len(reading.sessions) == 1
 
 
@@ -69,14 +69,14 @@ def test_one_value_may_span_lines() -> None:
 )
 def test_what_cannot_be_read_is_refused_with_its_place(content: str, message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
-        read("x", content)
+        read_document("x", content)
 
 
 def test_of_long_records_few_are_read_to_tell_a_format() -> None:
     numbers = iter(range(5))
     long = {"role": "user", "content": [{"type": "text", "text": "x" * (HEAD_CHARACTERS // 2)}]}
-    records: Iterator[Record | Broken] = (Record(f"x line {number}", long) for number in numbers)
-    head, found = head_of(records)
+    records: Iterator[Record | BrokenRecord] = (Record(f"x line {number}", long) for number in numbers)
+    head, found = peek_records(records)
     assert len(head) == 2
     assert next(numbers) == 2
     assert len(list(found)) == 4

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.records import Record
 from storage.transfer.formats.registry import _BY_NAME
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.records import Record
 from tests.storage.transfer.formats import claude_logs
 
 RECORDS = 5_000
@@ -21,14 +21,14 @@ def of_pi() -> Iterator[dict[str, Any]]:
     """Turns of ten calls, one of which gets no result."""
     yield {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/w"}
     for number in range(RECORDS):
-        turn, place = divmod(number, 20)
-        call = f"toolu_{turn:010}{place // 2:010}"
+        turn, location = divmod(number, 20)
+        call = f"toolu_{turn:010}{location // 2:010}"
         message: dict[str, Any] = {"role": "user", "content": "go"}
-        if place % 2:
+        if location % 2:
             part = {"type": "toolCall", "id": call, "name": "bash", "arguments": {"command": "ls"}}
             message = {"role": "assistant", "content": [part], "usage": USAGE | {"output": number}, "stopReason": "x"}
-        elif place > 2:
-            before = f"toolu_{turn:010}{place // 2 - 1:010}"
+        elif location > 2:
+            before = f"toolu_{turn:010}{location // 2 - 1:010}"
             message = {"role": "toolResult", "toolCallId": before, "content": "ok", "isError": False}
         parent = f"{number - 1:08x}" if number else None
         told = {"id": f"{number:08x}", "parentId": parent, "timestamp": "2026-01-01T00:00:05.000Z"}
@@ -39,15 +39,15 @@ def of_claude_code() -> Iterator[dict[str, Any]]:
     """Turns of ten calls, one of which gets no result."""
     parent = None
     for number in range(RECORDS):
-        place, uuid = number % 20, f"{number:032x}"
-        if not place:
+        location, uuid = number % 20, f"{number:032x}"
+        if not location:
             yield claude_logs.user(uuid, parent, "go")
-        elif place % 2:
+        elif location % 2:
             yield claude_logs.answer(uuid, parent, f"m{number}", claude_logs.call(f"c{number}"), usage={"in": number})
         else:
             yield (
                 claude_logs.result(uuid, parent, f"c{number - 1}")
-                if place > 2
+                if location > 2
                 else claude_logs.user(uuid, parent, [claude_logs.text("and")])
             )
         parent = uuid

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import errors
-from storage.transfer.formats import records as module
-from storage.transfer.formats.records import Broken, Record, Unparsed, records
-from storage.transfer.formats.registry import ForeignSession, feed, read
+from storage.transfer.formats.registry import ForeignSession, read_document, reader_for
+from storage.transfer.formats.shared import records as module
+from storage.transfer.formats.shared.records import BrokenRecord, Record, UnparsedText, read_records
 
 MARK = b"\xef\xbb\xbf"
 MIB = 1024 * 1024
 
 
-def found(content: str | bytes) -> list[Record | Broken]:
-    return list(records("x", io.BytesIO(content.encode() if isinstance(content, str) else content)))
+def found(content: str | bytes) -> list[Record | BrokenRecord]:
+    return list(read_records("x", io.BytesIO(content.encode() if isinstance(content, str) else content)))
 
 
 def values(content: str | bytes) -> list[Any]:
@@ -30,7 +30,7 @@ def values(content: str | bytes) -> list[Any]:
 
 
 def broken(content: str | bytes) -> list[tuple[str, str]]:
-    return [(record.place, record.why) for record in found(content) if isinstance(record, Broken)]
+    return [(record.location, record.reason) for record in found(content) if isinstance(record, BrokenRecord)]
 
 
 class Generated(io.RawIOBase):
@@ -93,7 +93,7 @@ def test_values_come_back_from_lists_that_are_read_in_parts(value: list[Any], as
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "WHOLE_BYTES", 1)
         for size in (1, 7, 256):
-            patch.setattr("storage.transfer.formats.splitting.CHUNK", size)
+            patch.setattr("storage.transfer.formats.shared.json_splitting.CHUNK", size)
             for content in spellings(value, ascii):
                 assert values(content) == value
 
@@ -107,7 +107,7 @@ def test_an_object_with_samples_gives_the_same_in_parts(
     whole = found(json.dumps(value, indent=1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "WHOLE_BYTES", 1)
-        patch.setattr("storage.transfer.formats.splitting.CHUNK", 5)
+        patch.setattr("storage.transfer.formats.shared.json_splitting.CHUNK", 5)
         parts = found(json.dumps(value, indent=1))
     for given_records in (whole, parts):
         told = [record for record in given_records if isinstance(record, Record)]
@@ -122,7 +122,7 @@ def test_an_object_with_samples_gives_the_same_in_parts(
 
 def test_a_mark_carriage_returns_and_blank_lines_are_fine() -> None:
     content = MARK + b'\r\n{"a":1}\r\n \r\n\r\n5\r\n'
-    assert [(record.place, record.value) for record in found(content) if isinstance(record, Record)] == [
+    assert [(record.location, record.value) for record in found(content) if isinstance(record, Record)] == [
         ("x line 2", {"a": 1}),
         ("x line 5", 5),
     ]
@@ -153,22 +153,22 @@ def test_a_list_of_one_item_on_a_line_of_its_own_is_no_document_of_lines() -> No
 
 def test_a_last_line_that_is_cut_is_told_as_such() -> None:
     assert values('{"a":1}\n{"b":"tex') == [{"a": 1}, None]
-    [(place, why)] = broken('{"a":1}\n{"b":"tex')
-    assert place == "x line 2"
-    assert why.startswith("the last line is cut off: not JSON")
+    [(location, reason)] = broken('{"a":1}\n{"b":"tex')
+    assert location == "x line 2"
+    assert reason.startswith("the last line is cut off: not JSON")
 
 
 @pytest.mark.parametrize("line", ['{"a":nan}', '{"a":1e}', "{a}"])
 def test_a_last_line_that_is_whole_but_wrong_is_not_told_as_cut(line: str) -> None:
-    [(_, why)] = broken(f"5\n{line}")
-    assert why.startswith("not JSON")
+    [(_, reason)] = broken(f"5\n{line}")
+    assert reason.startswith("not JSON")
 
 
 @pytest.mark.parametrize("first", ["{torn", '{"a": "b', "[1, 2", "# a log", '{"a": [', "\x00\x01"])
 def test_a_broken_first_line_does_not_hide_the_others(first: str) -> None:
     content = f'{first}\n\n{{"a":1}}\n5\n{{torn\n{{"b":2}}\n'
     assert values(content) == [None, {"a": 1}, 5, None, {"b": 2}]
-    assert [place for place, _ in broken(content)] == ["x line 1", "x line 5"]
+    assert [location for location, _ in broken(content)] == ["x line 1", "x line 5"]
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -181,7 +181,7 @@ def test_a_broken_first_line_does_not_hide_the_others_of_a_large_document() -> N
 def test_one_broken_item_costs_itself(indent: int | None) -> None:
     content = json.dumps([{"a": 1}, {"b": "WRONG"}, {"c": [2]}], indent=indent).replace('"WRONG"', "wrong")
     assert values(content) == [{"a": 1}, None, {"c": [2]}]
-    assert [place for place, _ in broken(content)] == ["x [1]"]
+    assert [location for location, _ in broken(content)] == ["x [1]"]
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -254,18 +254,18 @@ UNREAL = ["NaN", "Infinity", "-Infinity", "1e999", "-1E+400", "1" * 400 + ".5"]
 EACH_UNREAL = pytest.mark.parametrize("literal", UNREAL, ids=lambda literal: literal[:9])
 
 
-def unreal(content: str) -> list[bool]:
+def bad_number(content: str) -> list[bool]:
     """Whether each record had a number that is none."""
-    return [bool(record.unreal) for record in found(content) if isinstance(record, Record)]
+    return [bool(record.bad_number) for record in found(content) if isinstance(record, Record)]
 
 
 @EACH_UNREAL
 def test_numbers_that_are_none_become_texts_and_that_is_told(literal: str) -> None:
     content = f'{{}}\n{{"a":[{literal},1.5]}}\n5\n{literal}'
     assert values(content) == [{}, {"a": [literal, 1.5]}, 5, literal]
-    assert unreal(content) == [False, True, False, True]
+    assert bad_number(content) == [False, True, False, True]
     assert values(f'{{"a":\n{literal}}}') == [{"a": literal}]
-    assert unreal(f'{{"a":\n{literal}}}') == [True]
+    assert bad_number(f'{{"a":\n{literal}}}') == [True]
 
 
 @EACH_UNREAL
@@ -277,18 +277,18 @@ def test_of_a_list_only_the_items_with_numbers_that_are_none_tell_so(
     monkeypatch.setattr(module, "WHOLE_BYTES", whole)
     content = f'[1,{indent}{{"b":{literal}}}, 2]'
     assert values(content) == [1, {"b": literal}, 2]
-    assert unreal(content) == [False, True, False]
+    assert bad_number(content) == [False, True, False]
 
 
 def test_of_an_object_only_the_samples_with_numbers_that_are_none_tell_so() -> None:
     content = '{"a": 1, "samples": [{"b": 2}, {"c": NaN}], "d": 4}'
     assert values(content) == [{"a": 1, "samples": [], "d": 4}, {"b": 2}, {"c": "NaN"}]
-    assert unreal(content) == [False, False, True]
-    assert unreal('{"samples": [1], "d": NaN}') == [True, False]
+    assert bad_number(content) == [False, False, True]
+    assert bad_number('{"samples": [1], "d": NaN}') == [True, False]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "WHOLE_BYTES", 1)
         assert values(content.replace(", ", ",\n")) == [{"a": 1, "samples": []}, {"b": 2}, {"c": "NaN"}, {"d": 4}]
-        assert unreal('{"e": NaN, "samples": [1],\n"d": NaN}') == [True, False, True]
+        assert bad_number('{"e": NaN, "samples": [1],\n"d": NaN}') == [True, False, True]
 
 
 def test_of_an_object_only_the_samples_that_are_not_utf_8_tell_so() -> None:
@@ -311,14 +311,14 @@ def test_a_number_that_is_none_is_no_name_of_a_field() -> None:
 def test_a_record_with_a_number_that_is_none_is_read_leniently_and_refused_strictly(literal: str) -> None:
     content = f'[[{{"role":"user","content":"a"}}],{{"messages":[],"score":{literal}}}]'
     head = found(content)
-    source = feed("x", head, lenient=True)
+    source = reader_for("x", head, lenient=True)
     steps = [step for record in head for step in source.add(record)]
     assert [step.metadata for step in steps if isinstance(step, ForeignSession)] == [None, f'{{"score":"{literal}"}}']
-    [warning] = source.losses.warnings()
+    [warning] = source.warnings.messages()
     assert warning.startswith("1 record held numbers that are none, now texts, x [1]: ")
     assert literal in warning
     with pytest.raises(errors.BadInput, match=rf"^x \[1\]: .*{literal}"):
-        read("x", content)
+        read_document("x", content)
 
 
 @pytest.mark.parametrize("depth", [5_000, 200_000])
@@ -335,7 +335,7 @@ def test_deep_nesting_costs_its_record(depth: int) -> None:
 def test_what_is_no_json_at_all_is_one_text(content: bytes) -> None:
     [record] = found(content)
     assert isinstance(record, Record)
-    assert isinstance(record.value, Unparsed)
+    assert isinstance(record.value, UnparsedText)
     assert record.value.content == content.decode("utf-8", "replace")
     assert record.repaired == ("\ufffd" in record.value.content)
 
@@ -358,7 +358,7 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
 def test_a_document_without_a_log_is_refused_by_its_reader() -> None:
     for content in ("[]", "hello", "[hello", "[" * 100_000):
         with pytest.raises(errors.BadInput, match=r"^x"):
-            read("x", content)
+            read_document("x", content)
 
 
 # Sizes
@@ -379,7 +379,7 @@ def test_a_line_that_is_too_long_costs_itself(position: int) -> None:
     expected[position] = None
     given = values("\n".join(lines))
     assert [value for value in given if value != {}] == expected
-    assert all(why == "longer than 512 bytes" for _, why in broken("\n".join(lines)))
+    assert all(reason == "longer than 512 bytes" for _, reason in broken("\n".join(lines)))
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -421,7 +421,7 @@ def test_a_large_document_takes_little_memory_and_is_read_as_it_is_taken(
     taken = 0
     tracemalloc.start()
     try:
-        for record in records("x", io.BufferedReader(source)):
+        for record in read_records("x", io.BufferedReader(source)):
             assert isinstance(record, Record)
             taken += "text" in record.value
             assert source.given < (taken + 1) * (len(ITEM) + 10) + 4 * MIB
@@ -439,7 +439,7 @@ def test_what_never_ends_is_passed_over_in_little_memory(opening: bytes, monkeyp
     source = Generated(iter([opening, *[b"1" * MIB] * 40]))
     tracemalloc.start()
     try:
-        assert all(isinstance(record, Broken) for record in records("x", io.BufferedReader(source)))
+        assert all(isinstance(record, BrokenRecord) for record in read_records("x", io.BufferedReader(source)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import AssistantMessage, CardEvent, SystemMessage, UserMessage
-from storage.transfer.formats import records
-from storage.transfer.formats.records import Record, Unparsed
-from storage.transfer.formats.registry import HEAD_CHARACTERS, Reading, feed, head_of
-from storage.transfer.formats.registry import read as read_any
+from storage.transfer.formats.registry import HEAD_CHARACTERS, ForeignDocument, peek_records, reader_for
+from storage.transfer.formats.registry import read_document as read_any
 from storage.transfer.formats.session_yaml import FORMAT, SessionFile, Speaker, Special, Text, entries_of, parse, write
+from storage.transfer.formats.shared import records
+from storage.transfer.formats.shared.records import Record, UnparsedText
 from storage.views.conversation import conversation
 from tests.storage.transfer.formats.logs import TAU_BENCH, read_log
 from tests.storage.transfer.formats.mutations import check, mutated, read_leniently
@@ -70,7 +70,7 @@ FILE = SessionFile(
 )
 
 
-def read(name: str, source: str) -> Reading:
+def read_document(name: str, source: str) -> ForeignDocument:
     return read_any(name, source, FORMAT)
 
 
@@ -94,16 +94,16 @@ def test_any_texts_and_cards_come_back(file: SessionFile) -> None:
 
 @given(st.lists(FILES, min_size=1, max_size=4), st.sampled_from(["---\n", "--- # next\n", "...\n---\n", "\n---\r\n"]))
 def test_a_stream_of_files_comes_back_as_that_many_sessions(files: list[SessionFile], marker: str) -> None:
-    found = read("x", "".join(marker + write(file) for file in files)).sessions
+    found = read_document("x", "".join(marker + write(file) for file in files)).sessions
     assert [(session.label, session.workflow_mode) for session in found] == [
         (file.title, file.workflow_mode) for file in files
     ]
     for session, file in zip(found, files, strict=True):
-        assert list(session.events) == list(read("x", write(file)).sessions[0].events)
+        assert list(session.events) == list(read_document("x", write(file)).sessions[0].events)
 
 
 def test_an_id_that_comes_twice_in_a_stream_is_that_of_the_first() -> None:
-    reading = read("x", f"{EXAMPLE}---\nentries: []\n---\n{EXAMPLE}")
+    reading = read_document("x", f"{EXAMPLE}---\nentries: []\n---\n{EXAMPLE}")
     assert [(session.key, session.id) for session in reading.sessions] == [
         ("bed-3", "bed-3"),
         ("#2", None),
@@ -121,30 +121,30 @@ def test_a_stream_is_recognised(stream: str) -> None:
 def test_a_stream_is_told_by_as_much_of_it_as_fits_the_memory() -> None:
     def of(size: int) -> list[str]:
         text = "---\n" + write(SessionFile((Text(Speaker.USER, "x" * size),)))
-        head, found = head_of(iter([Record("x", Unparsed(text, ""))] * 30))
+        head, found = peek_records(iter([Record("x", UnparsedText(text, ""))] * 30))
         assert len(list(found)) == 30
-        return [record.place for record in head]
+        return [record.location for record in head]
 
     assert [len(of(size)) for size in (10, HEAD_CHARACTERS // 3, HEAD_CHARACTERS)] == [20, 3, 1]
 
 
 def test_a_broken_document_of_a_stream_is_refused_with_its_line() -> None:
     with pytest.raises(errors.BadInput, match=r"^x document at line 4: entries\[0\]: must be an object"):
-        read("x", "---\nentries: []\n\n---\nentries: [5]\n")
+        read_document("x", "---\nentries: []\n\n---\nentries: [5]\n")
 
 
 def test_a_broken_document_of_a_stream_costs_only_itself() -> None:
-    found = list(records.records("x", io.BytesIO(f"{EXAMPLE}---\nentries: [\n---\n{EXAMPLE}".encode())))
-    source = feed("x", found, lenient=True)
+    found = list(records.read_records("x", io.BytesIO(f"{EXAMPLE}---\nentries: [\n---\n{EXAMPLE}".encode())))
+    source = reader_for("x", found, lenient=True)
     assert len([step for record in found for step in source.add(record)]) == 2
-    assert source.losses.kinds()["record left out"] == 1
-    assert source.losses.first_broken.startswith(
+    assert source.warnings.kinds()["record left out"] == 1
+    assert source.warnings.first_broken.startswith(
         "x document at line 22: not YAML or JSON that is allowed: line 3 column 1"
     )
 
 
 def test_a_file_becomes_one_event_for_each_entry() -> None:
-    reading = read("x.yaml", EXAMPLE)
+    reading = read_document("x.yaml", EXAMPLE)
     [session] = reading.sessions
     assert (session.id, session.label, session.workflow_mode, reading.warnings) == ("bed-3", FILE.title, "garden", [])
     assert session.events == [
@@ -158,7 +158,7 @@ def test_a_real_session_goes_out_and_comes_back() -> None:
     for session in read_log(TAU_BENCH).sessions[:20]:
         events = [event.model_copy(update={"seq": seq}) for seq, event in enumerate(session.events)]
         file = SessionFile(entries=entries_of(conversation(events, include_system=True)))
-        [again] = read("x", write(file)).sessions
+        [again] = read_document("x", write(file)).sessions
         texts = [event for event in session.events if isinstance(event, UserMessage | AssistantMessage | SystemMessage)]
         assert [(event.type, event.content) for event in again.events] == [  # type: ignore[attr-defined]
             (event.type, event.content) for event in texts if event.content
@@ -185,8 +185,8 @@ def test_other_documents_are_no_files_of_sessions() -> None:
 @pytest.mark.parametrize("indent", [None, 2])
 def test_json_gives_the_same_session(indent: int | None) -> None:
     value = yaml.safe_load(EXAMPLE)
-    [session] = read("x", json.dumps(value, indent=indent)).sessions
-    assert session == read("x", EXAMPLE).sessions[0]
+    [session] = read_document("x", json.dumps(value, indent=indent)).sessions
+    assert session == read_document("x", EXAMPLE).sessions[0]
 
 
 def test_surrogates_and_zero_characters_are_told_as_text_can_hold_them() -> None:
@@ -195,7 +195,7 @@ def test_surrogates_and_zero_characters_are_told_as_text_can_hold_them() -> None
         "title": "\udfffa",
         "entries": [{"kind": "Text", "role": "User", "content": "\ud800\0"}],
     }
-    [session] = read("x", json.dumps(source)).sessions
+    [session] = read_document("x", json.dumps(source)).sessions
     assert (session.id, session.label, session.events) == (None, "\ufffda", [UserMessage(content="\ufffd\0")])
 
 
@@ -213,7 +213,7 @@ def test_a_card_that_cant_be_read_goes_out_whole() -> None:
 
 def test_what_is_lost_is_told() -> None:
     source = "sessionId: not legal\nowner: me\nentries:\n- {kind: Text, role: User, content: x, at: 5}\n"
-    reading = read("x", source)
+    reading = read_document("x", source)
     assert reading.sessions[0].id is None
     assert reading.warnings == [
         "1 session lost its id, which no session can have here",
@@ -254,7 +254,7 @@ def test_what_is_lost_is_told() -> None:
 def test_a_refusal_names_place_and_rule(source: str, message: str) -> None:
     assert message in refusal(source)
     with pytest.raises(errors.BadInput, match=r"^my-file\b"):
-        read("my-file", source)
+        read_document("my-file", source)
 
 
 def test_a_bomb_of_aliases_is_refused_before_it_expands() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from storage.events import CustomEvent, Event, RunStatus, StepEnd, StepStart, ToolResult, TurnEnd
 from storage.transfer.formats import swe_agent
-from storage.transfer.formats.registry import read
+from storage.transfer.formats.registry import read_document
 from storage.views.runs import runs
 from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, logs, read_steps, surface
 from tests.storage.transfer.formats.logs import DATA, counts, messages
@@ -31,9 +31,9 @@ def trajectory(*history: Any, steps: Any = (), **fields: Any) -> bytes:
 
 
 def read_one(*history: Any, steps: Any = (), **fields: Any) -> tuple[list[Event], list[str]]:
-    steps, losses = read_steps(swe_agent, trajectory(*history, steps=steps, **fields))
+    steps, warnings = read_steps(swe_agent, trajectory(*history, steps=steps, **fields))
     [log] = logs(steps).values()
-    return log, losses.warnings()
+    return log, warnings.messages()
 
 
 def asks(*ids: str, content: str = "a", **fields: Any) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def original(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", BOTH)
 def test_the_format_is_told_by_its_content(name: str) -> None:
-    assert read(name, (DATA / name).read_text()).format == "swe-agent"
+    assert read_document(name, (DATA / name).read_text()).format == "swe-agent"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_format_is_told_by_its_content(name: str) -> None:
 def test_real_logs_keep_all_messages_calls_and_steps(
     name: str, said: tuple[int, int, int, int], calls: int, steps: int
 ) -> None:
-    [session] = read(name, (DATA / name).read_text()).sessions
+    [session] = read_document(name, (DATA / name).read_text()).sessions
     found = counts([session])
     assert messages([session]) == said
     assert (found["tool/call"], found["turn/start"], found["turn/end"]) == (calls, 1, 1)
@@ -92,7 +92,7 @@ def test_a_longer_history_only_adds_events(name: str) -> None:
 
 
 def test_how_long_commands_ran_stands_on_results_and_steps() -> None:
-    [session] = read(CALLS, (DATA / CALLS).read_text()).sessions
+    [session] = read_document(CALLS, (DATA / CALLS).read_text()).sessions
     expected = [round(step["execution_time"] * 1000, 3) for step in real(CALLS)["trajectory"]]
     assert [event.duration_ms for event in session.events if isinstance(event, ToolResult)] == expected
     assert [event.duration_ms for event in session.events if isinstance(event, StepEnd)] == expected
@@ -196,7 +196,7 @@ def test_a_run_without_an_exit_status_stays_open(info: object) -> None:
 
 def test_demonstrations_are_no_steps_and_give_no_label() -> None:
     demo = {"role": "user", "content": "demo", "is_demo": True}
-    steps, losses = read_steps(
+    steps, warnings = read_steps(
         swe_agent, trajectory(SYSTEM, demo, asks("c", is_demo=True), told("c", is_demo=True), USER)
     )
     [log] = logs(steps).values()
@@ -210,11 +210,11 @@ def test_demonstrations_are_no_steps_and_give_no_label() -> None:
         "user/message",
     ]
     assert [getattr(step, "label", None) for step in steps] == ["do it"]
-    assert "3 messages of a demonstration logged like others" in losses.warnings()
+    assert "3 messages of a demonstration logged like others" in warnings.messages()
 
 
 def test_totals_and_settings_are_metadata() -> None:
-    [session] = read(TEXTS, (DATA / TEXTS).read_text()).sessions
+    [session] = read_document(TEXTS, (DATA / TEXTS).read_text()).sessions
     found = json.loads(session.metadata or "")
     assert found == {"environment": real(TEXTS)["environment"], "info": real(TEXTS)["info"]}
 
@@ -233,9 +233,9 @@ def test_a_broken_message_is_kept_as_custom_and_told_with_its_place() -> None:
 
 @pytest.mark.parametrize("document", [{"trajectory": []}, {"history": 5, "trajectory": []}, [1], 5])
 def test_a_record_that_is_no_trajectory_is_refused(document: object) -> None:
-    steps, losses = read_steps(swe_agent, encoded(document))
+    steps, warnings = read_steps(swe_agent, encoded(document))
     assert steps == []
-    assert "1 record left out" in losses.warnings()[0]
+    assert "1 record left out" in warnings.messages()[0]
 
 
 def test_surrogates_and_zero_characters_are_kept_as_far_as_they_can_be() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import Event, SystemMessage, ToolCall, UserMessage
-from storage.transfer.formats.prefixes import MAX_DEPTH, SharedPrefixes
-from storage.transfer.formats.registry import ForeignSession, Reading, read
+from storage.transfer.formats.registry import ForeignDocument, ForeignSession, read_document
+from storage.transfer.formats.shared.shared_prefixes import MAX_DEPTH, SharedPrefixes
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import DATA, TAU_BENCH, messages, read_log
 from tests.storage.transfer.formats.mutations import odd
@@ -20,7 +20,7 @@ TRIALS: list[dict[str, Any]] = json.loads((DATA / TAU_BENCH).read_text(encoding=
 
 
 @pytest.fixture(scope="module")
-def reading() -> Reading:
+def reading() -> ForeignDocument:
     return read_log(TAU_BENCH)
 
 
@@ -38,7 +38,7 @@ def say(role: str, content: str) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
-def test_the_real_trials_are_all_there(reading: Reading) -> None:
+def test_the_real_trials_are_all_there(reading: ForeignDocument) -> None:
     """Counted is what each trial shows, as a fork holds only what it does not share."""
     sessions = whole(reading.sessions)
     assert sum(session.counted for session in reading.sessions) == 100
@@ -49,7 +49,7 @@ def test_the_real_trials_are_all_there(reading: Reading) -> None:
     assert found.count("step/start") == found.count("step/end") == 1381
 
 
-def test_the_surface_of_each_real_trial_is_its_messages(reading: Reading) -> None:
+def test_the_surface_of_each_real_trial_is_its_messages(reading: ForeignDocument) -> None:
     """An empty text and null are the same before calls; the name of a tool's message is that of its call."""
     logs = visible(reading.sessions)
     trials = [logs[session.key] for session in reading.sessions if session.counted]
@@ -66,7 +66,7 @@ def shown(message: dict[str, Any]) -> tuple[Any, ...]:
     return message["role"], message["content"] or "", calls, message.get("tool_call_id")
 
 
-def test_each_task_is_the_parent_of_its_four_trials(reading: Reading) -> None:
+def test_each_task_is_the_parent_of_its_four_trials(reading: ForeignDocument) -> None:
     tasks = [session for session in reading.sessions if not session.counted]
     assert [task.label for task in tasks] == [f"Task {number}" for number in range(25)]
     for task in tasks:
@@ -76,7 +76,7 @@ def test_each_task_is_the_parent_of_its_four_trials(reading: Reading) -> None:
         assert json.loads(task.metadata or "")["task"]["instruction"].startswith("You")
 
 
-def test_trials_of_a_task_that_begin_alike_are_forks_of_the_longest_shared_prefix(reading: Reading) -> None:
+def test_trials_of_a_task_that_begin_alike_are_forks_of_the_longest_shared_prefix(reading: ForeignDocument) -> None:
     """All trials of a task begin with the same system message, so that 75 of 100 are forks of an earlier one."""
     logs = visible(reading.sessions)
     trials = [session for session in reading.sessions if session.counted]
@@ -99,7 +99,9 @@ def alike(one: list[Any], other: list[Any]) -> int:
 
 def test_a_fork_begins_after_the_last_shared_message_and_is_in_the_turn_that_is_open_there() -> None:
     start = [say("system", "s"), say("user", "u")]
-    reading = read("x", json.dumps([trial(0, *start, say("assistant", "a")), trial(1, *start, say("assistant", "b"))]))
+    reading = read_document(
+        "x", json.dumps([trial(0, *start, say("assistant", "a")), trial(1, *start, say("assistant", "b"))])
+    )
     task, first, second = reading.sessions
     assert (second.source, second.at_seq, second.parent) == (first.key, 3, task.key)
     assert [event.type for event in second.events] == ["step/start", "assistant/message", "step/end", "turn/end"]
@@ -107,12 +109,12 @@ def test_a_fork_begins_after_the_last_shared_message_and_is_in_the_turn_that_is_
 
 
 def test_trials_of_different_tasks_share_nothing() -> None:
-    reading = read("x", json.dumps([trial(0, say("user", "u")), trial(0, say("user", "u"), task_id=2)]))
+    reading = read_document("x", json.dumps([trial(0, say("user", "u")), trial(0, say("user", "u"), task_id=2)]))
     assert [session.source for session in reading.sessions] == [None] * 4
 
 
 def test_a_trial_that_is_another_one_again_is_a_fork_with_nothing_but_its_end() -> None:
-    reading = read("x", json.dumps([trial(0, say("user", "u")), trial(1, say("user", "u"))]))
+    reading = read_document("x", json.dumps([trial(0, say("user", "u")), trial(1, say("user", "u"))]))
     assert [event.type for event in reading.sessions[2].events] == ["turn/end"]
 
 
@@ -127,7 +129,7 @@ def test_forks_do_not_stand_on_each_other_without_limit() -> None:
     assert depths == [None, *range(MAX_DEPTH), None, 0, 1, 2]
 
 
-def test_a_trial_keeps_its_reward_and_what_else_is_told_of_it(reading: Reading) -> None:
+def test_a_trial_keeps_its_reward_and_what_else_is_told_of_it(reading: ForeignDocument) -> None:
     trial = next(session for session in reading.sessions if session.label == "Task 6, trial 0")
     facts = json.loads(trial.metadata or "")
     assert {name: facts[name] for name in ("taskId", "trial", "reward")} == {"taskId": 6, "trial": 0, "reward": 1.0}
@@ -135,14 +137,14 @@ def test_a_trial_keeps_its_reward_and_what_else_is_told_of_it(reading: Reading) 
 
 
 def test_a_task_that_another_trial_tells_otherwise_is_kept_with_that_trial() -> None:
-    reading = read("x", json.dumps([trial(0), trial(1, info={"task": {"a": 2}})]))
+    reading = read_document("x", json.dumps([trial(0), trial(1, info={"task": {"a": 2}})]))
     assert [json.loads(session.metadata or "").get("info") for session in reading.sessions[1:]] == [
         None,
         {"task": {"a": 2}},
     ]
 
 
-def test_reused_call_ids_are_kept(reading: Reading) -> None:
+def test_reused_call_ids_are_kept(reading: ForeignDocument) -> None:
     reused = 0
     for session in whole(reading.sessions):
         ids = [event.call_id for event in session.events if isinstance(event, ToolCall)]
@@ -150,7 +152,7 @@ def test_reused_call_ids_are_kept(reading: Reading) -> None:
     assert reused == 25
 
 
-def test_what_is_lost_is_counted(reading: Reading) -> None:
+def test_what_is_lost_is_counted(reading: ForeignDocument) -> None:
     assert reading.warnings == ["621 tool messages lost name"]
 
 
@@ -166,7 +168,7 @@ def test_what_is_lost_is_counted(reading: Reading) -> None:
 )
 def test_a_broken_trial_is_refused_with_its_place(broken: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
-        read("x", json.dumps([trial(0), broken]), "tau-bench")
+        read_document("x", json.dumps([trial(0), broken]), "tau-bench")
 
 
 def test_fewer_records_give_the_first_of_the_steps() -> None:
@@ -187,7 +189,7 @@ def test_a_trial_with_more_messages_has_more_events() -> None:
 
 
 def log_of(traj: list[Any]) -> list[Event]:
-    return list(read("x", json.dumps([trial(0, *traj)])).sessions[1].events)
+    return list(read_document("x", json.dumps([trial(0, *traj)])).sessions[1].events)
 
 
 @settings(max_examples=60, deadline=None)
@@ -198,6 +200,6 @@ def test_a_broken_record_is_read_or_refused_as_if_it_were_not_there(seed: int) -
 
 
 def test_lone_surrogates_and_nul_are_kept_as_far_as_text_can_hold_them() -> None:
-    session = read("x", json.dumps([trial(0, say("system", "a\ud800\0"), say("user", "\0"))])).sessions[1]
+    session = read_document("x", json.dumps([trial(0, say("system", "a\ud800\0"), say("user", "\0"))])).sessions[1]
     assert session.events[0] == SystemMessage(content="a\ufffd\0")
     assert isinstance(session.events[2], UserMessage)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import AssistantMessage, CustomEvent, Event, UserMessage
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings, Step
-from storage.transfer.formats.records import records
-from storage.transfer.formats.registry import feed, head_of, read
+from storage.transfer.formats.registry import peek_records, read_document, reader_for
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.records import read_records
 from tests.storage.transfer.formats.documents import check_log
 from tests.storage.transfer.formats.logs import visible_logs
 from tests.storage.transfer.formats.mutations import SEEDS, check, odd
@@ -21,12 +21,12 @@ from tests.storage.transfer.formats.readers import visible
 
 
 def lenient(value: object, format: str | None = None) -> tuple[list[Step], ImportWarnings]:
-    head, found = head_of(records("x", io.BytesIO(json.dumps(value).encode())))
-    source = feed("x", head, format, lenient=True)
+    head, found = peek_records(read_records("x", io.BytesIO(json.dumps(value).encode())))
+    source = reader_for("x", head, format, lenient=True)
     steps = [step for record in found for step in source.add(record)]
     steps += source.end()
     check(steps)
-    return steps, source.losses
+    return steps, source.warnings
 
 
 def sessions(steps: Sequence[Step]) -> list[ForeignSession]:
@@ -60,7 +60,7 @@ class Listed(NamedTuple):
 
     format: str
     document: Callable[[list[Any]], Any]
-    place: str
+    location: str
     first: Any
     second: Any
     noun: str = "message"
@@ -97,29 +97,29 @@ EACH_LIST = pytest.mark.parametrize("listed", LISTS, ids=lambda listed: listed.f
     "odd", [{"role": "user", "content": 5}, {"role": None}, {"content": "?"}, {"role": "assistant", "tool_calls": 5}]
 )
 def test_a_message_that_cannot_be_read_becomes_custom_and_all_others_come_in(listed: Listed, odd: Any) -> None:
-    steps, losses = lenient(listed.document([listed.first, odd, listed.second, listed.first]))
+    steps, warnings = lenient(listed.document([listed.first, odd, listed.second, listed.first]))
     kept = f"{listed.noun} {json.dumps(odd, separators=(',', ':'))}"
     assert said(sessions(steps)[-1].events) == ["u", kept, "a", "u"]
     kind = f"{listed.noun} that could not be read kept as custom"
-    assert losses.kinds()[kind] == 1
-    [warning] = [warning for warning in losses.warnings() if kind in warning]
-    assert warning.startswith(f"1 {kind}, {listed.place}[1]")
+    assert warnings.kinds()[kind] == 1
+    [warning] = [warning for warning in warnings.messages() if kind in warning]
+    assert warning.startswith(f"1 {kind}, {listed.location}[1]")
 
 
 @EACH_LIST
 def test_of_several_messages_that_cannot_be_read_the_first_is_told(listed: Listed) -> None:
-    _, losses = lenient(listed.document([listed.first, {"role": 5}, {"role": 6}, listed.first, listed.first]))
-    told = f"2 {listed.noun}s that could not be read kept as custom, the first: {listed.place}[1]"
-    assert any(warning.startswith(told) for warning in losses.warnings())
+    _, warnings = lenient(listed.document([listed.first, {"role": 5}, {"role": 6}, listed.first, listed.first]))
+    told = f"2 {listed.noun}s that could not be read kept as custom, the first: {listed.location}[1]"
+    assert any(warning.startswith(told) for warning in warnings.messages())
 
 
 @EACH_LIST
 def test_a_message_that_no_event_can_hold_is_left_out_and_told(listed: Listed) -> None:
     deep = {"role": "user", "content": nested(600)}
-    steps, losses = lenient(listed.document([listed.first, deep, listed.second, listed.first]))
+    steps, warnings = lenient(listed.document([listed.first, deep, listed.second, listed.first]))
     assert said(sessions(steps)[-1].events) == ["u", "a", "u"]
-    assert losses.first_broken.startswith(f"{listed.place}[1]")
-    assert losses.kinds()["record left out"] == 1
+    assert warnings.first_broken.startswith(f"{listed.location}[1]")
+    assert warnings.kinds()["record left out"] == 1
 
 
 @EACH_LIST
@@ -127,10 +127,10 @@ def test_a_message_that_no_event_can_hold_is_left_out_and_told(listed: Listed) -
 @pytest.mark.parametrize("at", [0, 1])
 def test_what_is_no_object_among_messages_costs_itself_alone(listed: Listed, odd: Any, at: int) -> None:
     messages = [listed.first, listed.second, listed.first]
-    steps, losses = lenient(listed.document([*messages[:at], odd, *messages[at:]]))
+    steps, warnings = lenient(listed.document([*messages[:at], odd, *messages[at:]]))
     texts = [text for session in sessions(steps) for text in said(session.events)]
     assert [text for text in texts if text in ("u", "a")] == ["u", "a", "u"]
-    [warning] = [warning for warning in losses.warnings() if f"{listed.place}[{at}]" in warning]
+    [warning] = [warning for warning in warnings.messages() if f"{listed.location}[{at}]" in warning]
     assert warning.startswith(("1 record left out", f"1 {listed.noun} that could not be read kept as custom"))
 
 
@@ -138,8 +138,8 @@ def test_what_is_no_object_among_messages_costs_itself_alone(listed: Listed, odd
 @pytest.mark.parametrize("odd", [5, {"role": "user", "content": 5}])
 def test_read_strictly_such_a_message_is_refused_with_its_place(listed: Listed, odd: Any) -> None:
     with pytest.raises(errors.BadInput) as refused:
-        read("x", json.dumps(listed.document([listed.first, odd, listed.second])), listed.format)
-    assert refused.value.message.startswith(f"{listed.place}[1]")
+        read_document("x", json.dumps(listed.document([listed.first, odd, listed.second])), listed.format)
+    assert refused.value.message.startswith(f"{listed.location}[1]")
 
 
 @EACH_LIST
@@ -163,21 +163,21 @@ def test_trials_that_share_a_message_that_cannot_be_read_share_their_beginning()
     ("listed", "field"), [(LISTS[3], "trajectory"), (LISTS[4], "events")], ids=["swe-agent", "inspect"]
 )
 def test_what_is_no_object_beside_the_messages_is_told(listed: Listed, field: str) -> None:
-    for given_odd, place in ((5, ""), ([{}, 5], "[1]")):
+    for given_odd, location in ((5, ""), ([{}, 5], "[1]")):
         document = listed.document([USER])
         (document["samples"][0] if listed.format == "inspect" else document)[field] = given_odd
-        steps, losses = lenient(document, listed.format)
+        steps, warnings = lenient(document, listed.format)
         assert "u" in said(sessions(steps)[-1].events)
-        assert f" {field}{place}: must be" in losses.first_broken
+        assert f" {field}{location}: must be" in warnings.first_broken
         with pytest.raises(errors.BadInput, match=rf" {field}.*: must be"):
-            read("x", json.dumps(document), listed.format)
+            read_document("x", json.dumps(document), listed.format)
 
 
 @pytest.mark.parametrize("odd", [[5], [[]], [{}], {"messages": [5]}])
 def test_a_list_that_holds_no_message_is_no_conversation(odd: object) -> None:
-    steps, losses = lenient([{"messages": [USER]}, odd])
+    steps, warnings = lenient([{"messages": [USER]}, odd])
     assert [said(session.events) for session in sessions(steps)] == [["u"]]
-    assert losses.first_broken.startswith("x [1] messages[0]")
+    assert warnings.first_broken.startswith("x [1] messages[0]")
 
 
 # Conversations that are trees
@@ -226,28 +226,28 @@ EACH_TREE = pytest.mark.parametrize("tree", [of_open_assistant, of_librechat, of
 @EACH_TREE
 @pytest.mark.parametrize("odd", [5, {"a": 1}, True])
 def test_what_comes_after_a_message_that_cannot_be_read_stays_in_its_place(tree: Any, odd: object) -> None:
-    steps, losses = lenient(tree(odd))
+    steps, warnings = lenient(tree(odd))
     first, second = visible(sessions(steps)).values()
     p, custom, b = said(first)
     assert (p, b, said(second)) == ("p", "b", ["p", custom, "c"])
     assert custom.startswith("message {")
-    assert losses.kinds()["message that could not be read kept as custom"] == 1
-    [warning] = [warning for warning in losses.warnings() if "could not be read" in warning]
+    assert warnings.kinds()["message that could not be read kept as custom"] == 1
+    [warning] = [warning for warning in warnings.messages() if "could not be read" in warning]
     assert warning.startswith("1 message that could not be read kept as custom, x ")
 
 
 @EACH_TREE
 def test_what_comes_after_a_message_that_no_event_can_hold_stays_in_its_place(tree: Any) -> None:
-    steps, losses = lenient(tree(nested(600)))
+    steps, warnings = lenient(tree(nested(600)))
     assert [said(log) for log in visible(sessions(steps)).values()] == [["p", "b"], ["p", "c"]]
-    assert losses.kinds()["record left out"] == 1
+    assert warnings.kinds()["record left out"] == 1
 
 
 @EACH_TREE
 def test_a_tree_is_read_strictly_only_if_each_message_can_be(tree: Any) -> None:
-    assert read("x", json.dumps(tree("a"))).sessions
+    assert read_document("x", json.dumps(tree("a"))).sessions
     with pytest.raises(errors.BadInput, match=r"^x .*: must be"):
-        read("x", json.dumps(tree(5)))
+        read_document("x", json.dumps(tree(5)))
 
 
 def test_a_reply_of_an_unknown_role_becomes_custom() -> None:
@@ -264,30 +264,30 @@ def test_a_prompt_that_cannot_be_read_keeps_its_replies(prompt: dict[str, Any]) 
 
 @pytest.mark.parametrize("odd", [5, "text", None])
 def test_replies_that_are_no_objects_are_left_out_and_told(odd: object) -> None:
-    steps, losses = lenient({"prompt": reply("prompter", "p", odd, reply("assistant", "a"))})
+    steps, warnings = lenient({"prompt": reply("prompter", "p", odd, reply("assistant", "a"))})
     assert [said(session.events) for session in sessions(steps)] == [["p", "a"]]
-    assert losses.first_broken.startswith("x line 1 prompt.replies[0]: must be an object")
-    steps, losses = lenient({"prompt": {"role": "prompter", "text": "p", "replies": 5}})
+    assert warnings.first_broken.startswith("x line 1 prompt.replies[0]: must be an object")
+    steps, warnings = lenient({"prompt": {"role": "prompter", "text": "p", "replies": 5}})
     assert [said(session.events) for session in sessions(steps)] == [["p"]]
-    assert losses.first_broken.startswith("x line 1 prompt.replies: must be a list")
+    assert warnings.first_broken.startswith("x line 1 prompt.replies: must be a list")
 
 
 @pytest.mark.parametrize("odd", [5, "text", None])
 def test_nested_messages_of_librechat_that_are_no_objects_are_left_out_and_told(odd: object) -> None:
     document = {"conversationId": "c", "messages": [turn("1", "p", odd, turn("2", "a") | {"children": 5})]}
-    steps, losses = lenient(document)
+    steps, warnings = lenient(document)
     assert [said(session.events) for session in sessions(steps)] == [["p", "a"]]
-    assert losses.first_broken.startswith("x line 1.messages[0].children[0]: must be an object")
-    assert losses.left_out == 2
+    assert warnings.first_broken.startswith("x line 1.messages[0].children[0]: must be an object")
+    assert warnings.left_out == 2
 
 
 @pytest.mark.parametrize("at", [0, 2])
 def test_flat_messages_of_librechat_that_are_no_objects_are_left_out_and_told(at: int) -> None:
     document = of_librechat_flat("a")
     document["messages"].insert(at, 5)
-    steps, losses = lenient(document)
+    steps, warnings = lenient(document)
     assert [said(log) for log in visible(sessions(steps)).values()] == [["p", "a", "b"], ["p", "a", "c"]]
-    assert losses.first_broken.startswith(f"x line 1.messages[{at}]: must be an object")
+    assert warnings.first_broken.startswith(f"x line 1.messages[{at}]: must be an object")
 
 
 @pytest.mark.parametrize("odd", [5, "text", None])
@@ -295,10 +295,10 @@ def test_what_comes_after_a_node_that_is_no_object_is_attached_to_its_parent(odd
     document = of_chatgpt("a")
     document["mapping"]["2"] = odd
     document["mapping"]["9"] = odd
-    steps, losses = lenient(document)
+    steps, warnings = lenient(document)
     assert [said(log) for log in visible(sessions(steps)).values()] == [["p", "b"], ["p", "c"]]
-    assert losses.left_out == 2
-    assert losses.first_broken.startswith("x line 1 2: must be an object")
+    assert warnings.left_out == 2
+    assert warnings.first_broken.startswith("x line 1 2: must be an object")
 
 
 @pytest.mark.parametrize("odd", [5, "unknown", {}])
@@ -325,15 +325,15 @@ def test_a_node_whose_parent_is_odd_stays_where_that_lists_it(odd: object) -> No
     ids=["openai", "tau-bench", "open-assistant", "librechat", "chatgpt"],
 )
 def test_a_fact_that_cannot_be_stored_costs_itself_alone(told: Callable[[object], Any], odd: object) -> None:
-    steps, losses = lenient([told(odd)])
+    steps, warnings = lenient([told(odd)])
     session = next(session for session in sessions(steps) if session.events)
     metadata = json.loads(session.metadata or "")
     assert "odd" not in metadata
     assert '"sound": 1' in json.dumps(metadata)
-    assert losses.left_out == 1
-    assert losses.first_broken.startswith("x [0]")
+    assert warnings.left_out == 1
+    assert warnings.first_broken.startswith("x [0]")
     with pytest.raises(errors.BadInput, match=r"^x \[0\]"):
-        read("x", json.dumps([told(odd)]))
+        read_document("x", json.dumps([told(odd)]))
 
 
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]}

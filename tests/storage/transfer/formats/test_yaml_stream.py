@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.cards import payload
-from storage.transfer.formats.records import Broken, Record, Unparsed, records
-from storage.transfer.formats.yaml_stream import Document, documents
+from storage.transfer.formats.shared.records import BrokenRecord, Record, UnparsedText, read_records
+from storage.transfer.formats.shared.yaml_stream import YamlDocument, documents
 
 LINES = st.sampled_from(
     [
@@ -35,7 +35,7 @@ LINES = st.sampled_from(
 )
 
 
-def split(content: str, limit: int = 1_000_000) -> list[Document]:
+def split(content: str, limit: int = 1_000_000) -> list[YamlDocument]:
     return list(documents(io.BytesIO(content.encode()), limit))
 
 
@@ -65,26 +65,29 @@ def test_documents_name_their_first_lines() -> None:
 
 
 def test_a_text_without_documents_is_one() -> None:
-    assert split("# note\n\n") == [Document(1, b"# note\n\n")]
+    assert split("# note\n\n") == [YamlDocument(1, b"# note\n\n")]
 
 
 @pytest.mark.parametrize("long", ["a: 123456789\n", "a: 1\nb: 2\nc: 3\n", "123456789 ---\n"])
 def test_a_document_that_is_too_long_costs_only_itself(long: str) -> None:
     assert split(f"x: 1\n---\n{long}---\ny: 2\n", 9) == [
-        Document(1, b"x: 1\n"),
-        Document(2, None),
-        Document(3 + long.count("\n"), b"---\ny: 2\n"),
+        YamlDocument(1, b"x: 1\n"),
+        YamlDocument(2, None),
+        YamlDocument(3 + long.count("\n"), b"---\ny: 2\n"),
     ]
 
 
 def test_records_of_a_stream_are_its_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.transfer.formats.records.MAX_RECORD_BYTES", 64)
-    monkeypatch.setattr("storage.transfer.formats.records.WHOLE_BYTES", 32)
+    monkeypatch.setattr("storage.transfer.formats.shared.records.MAX_RECORD_BYTES", 64)
+    monkeypatch.setattr("storage.transfer.formats.shared.records.WHOLE_BYTES", 32)
     content = f"\na: 1\n---\nb: {'2' * 70}\n---\nc: \xff\n".encode("latin-1")
-    first, long, last = records("x", io.BytesIO(content))
-    assert isinstance(first, Record) and isinstance(first.value, Unparsed)
-    assert (first.place, first.value.content) == ("x", "a: 1\n")
-    assert isinstance(long, Broken)
-    assert (long.place, long.why.endswith("; as YAML it is longer than 64 bytes")) == ("x document at line 3", True)
-    assert isinstance(last, Record) and isinstance(last.value, Unparsed)
-    assert (last.place, last.value.content, last.repaired) == ("x document at line 5", "---\nc: \ufffd\n", True)
+    first, long, last = read_records("x", io.BytesIO(content))
+    assert isinstance(first, Record) and isinstance(first.value, UnparsedText)
+    assert (first.location, first.value.content) == ("x", "a: 1\n")
+    assert isinstance(long, BrokenRecord)
+    assert (long.location, long.reason.endswith("; as YAML it is longer than 64 bytes")) == (
+        "x document at line 3",
+        True,
+    )
+    assert isinstance(last, Record) and isinstance(last.value, UnparsedText)
+    assert (last.location, last.value.content, last.repaired) == ("x document at line 5", "---\nc: \ufffd\n", True)

@@ -20,21 +20,21 @@ class Decoded(NamedTuple):
     """A value; `unreal` says what is wrong with the first number in it that is none and became a text, if any did."""
 
     value: object
-    unreal: str = ""
+    bad_number: str = ""
 
 
-def decode(source: bytes | str, place: str) -> object:
+def decode(source: bytes | str, location: str) -> object:
     """The value of JSON text. Raises BadInput, naming the place, for anything else; NaN is not JSON.
 
     Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
-    value, unreal = decode_leniently(source, place)
-    if unreal:
-        raise errors.BadInput(f"{place}: {unreal}")
+    value, bad_number = decode_leniently(source, location)
+    if bad_number:
+        raise errors.BadInput(f"{location}: {bad_number}")
     return value
 
 
-def decode_leniently(source: bytes | str, place: str) -> Decoded:
+def decode_leniently(source: bytes | str, location: str) -> Decoded:
     """The same, but NaN, infinities and numbers beyond what a float holds become texts."""
     content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(content) <= LEAN_BYTES and not _has_huge_integer(content):  # which orjson would round
@@ -46,14 +46,14 @@ def decode_leniently(source: bytes | str, place: str) -> Decoded:
     numbers = _Numbers()
     try:
         value = json.loads(characters, parse_constant=numbers.constant, parse_float=numbers.real)
-        return Decoded(value, numbers.unreal)
+        return Decoded(value, numbers.bad_number)
     except json.JSONDecodeError as error:
         where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno} column {error.colno}"
-        raise errors.BadInput(f"{place}: not JSON: {error.msg} at {where}") from error
+        raise errors.BadInput(f"{location}: not JSON: {error.msg} at {where}") from error
     except RecursionError as error:
-        raise errors.BadInput(f"{place}: nested deeper than {text.MAX_NESTING} levels") from error
+        raise errors.BadInput(f"{location}: nested deeper than {text.MAX_NESTING} levels") from error
     except ValueError as error:
-        raise errors.BadInput(f"{place}: not JSON: {error}") from error
+        raise errors.BadInput(f"{location}: not JSON: {error}") from error
 
 
 def _has_huge_integer(content: bytes) -> bool:
@@ -66,15 +66,15 @@ class _Numbers:
     """Reads numbers, those that are none as their texts."""
 
     def __init__(self) -> None:
-        self.unreal = ""
+        self.bad_number = ""
 
     def constant(self, name: str) -> str:
-        self.unreal = self.unreal or f"not JSON: {name} is not a JSON number"
+        self.bad_number = self.bad_number or f"not JSON: {name} is not a JSON number"
         return name
 
     def real(self, digits: str) -> float | str:
         number = float(digits)
         if math.isfinite(number):
             return number
-        self.unreal = self.unreal or f"{digits[:40]} is beyond the range of numbers"
+        self.bad_number = self.bad_number or f"{digits[:40]} is beyond the range of numbers"
         return digits

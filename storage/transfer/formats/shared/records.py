@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 from storage import errors
-from storage.transfer.formats import yaml_stream
-from storage.transfer.formats.decoding import decode_leniently
-from storage.transfer.formats.splitting import CHUNK, Scanner, Torn, joined
+from storage.transfer.formats.shared import yaml_stream
+from storage.transfer.formats.shared.json_decoding import decode_leniently
+from storage.transfer.formats.shared.json_splitting import CHUNK, MalformedJson, Scanner, chained
 
 PARTS = frozenset({"samples"})
 """Lists of a document's outermost object whose items are records of their own."""
@@ -34,33 +34,33 @@ class Record(NamedTuple):
     are none, such as NaN, became texts, and what is wrong with the first of them.
     """
 
-    place: str
+    location: str
     value: Any
     part: str | None = None
     repaired: bool = False
-    unreal: str = ""
+    bad_number: str = ""
 
 
-class Broken(NamedTuple):
+class BrokenRecord(NamedTuple):
     """A record that could not be read, and why."""
 
-    place: str
-    why: str
+    location: str
+    reason: str
 
     def error(self) -> errors.BadInput:
         """The refusal of it."""
-        return errors.BadInput(f"{self.place}: {self.why}")
+        return errors.BadInput(f"{self.location}: {self.reason}")
 
 
-class Unparsed(NamedTuple):
+class UnparsedText(NamedTuple):
     """The value of a document that is not JSON, or of one of those that a YAML stream holds: its text, and why it is
     no JSON."""
 
     content: str
-    why: str
+    reason: str
 
 
-def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
+def read_records(name: str, stream: BinaryIO) -> Iterator[Record | BrokenRecord]:
     """The records of a document; a byte order mark, CRLF and blank lines are fine.
 
     Raises BadInput for a document without records.
@@ -77,8 +77,8 @@ def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
     if opening in (b"[", b"{") and len(first.content) > (WHOLE_BYTES if opening == b"[" else MAX_RECORD_BYTES):
         yield from _split(name, first.content, stream, first.number)
         return
-    record = line(name, first)
-    if isinstance(record, Broken):
+    record = parse_line(name, first)
+    if isinstance(record, BrokenRecord):
         yield from _long(name, first, record, stream)
         return
     second = next(lines, None)
@@ -86,9 +86,9 @@ def records(name: str, stream: BinaryIO) -> Iterator[Record | Broken]:
         yield from _document(name, record, first.content)
         return
     yield record
-    yield line(name, second)
+    yield parse_line(name, second)
     del head, first, record, second  # which would be kept until the last line
-    yield from map(partial(line, name), lines)
+    yield from map(partial(parse_line, name), lines)
 
 
 class Line(NamedTuple):
@@ -99,32 +99,32 @@ class Line(NamedTuple):
     whole: bool = True
 
 
-def line(name: str, found: Line) -> Record | Broken:
+def parse_line(name: str, found: Line) -> Record | BrokenRecord:
     """The record of a line of JSON lines."""
-    place = f"{name} line {found.number}"
+    location = f"{name} line {found.number}"
     if len(found.content) > MAX_RECORD_BYTES:
-        return Broken(place, _too_long())
-    record = _record(place, found.content)
-    if isinstance(record, Broken) and not found.whole and found.content.rstrip()[-1:] not in (b"]", b"}"):
-        return Broken(place, f"the last line is cut off: {record.why}")
+        return BrokenRecord(location, _too_long())
+    record = _record(location, found.content)
+    if isinstance(record, BrokenRecord) and not found.whole and found.content.rstrip()[-1:] not in (b"]", b"}"):
+        return BrokenRecord(location, f"the last line is cut off: {record.reason}")
     return record
 
 
-def is_line(first: Record | Broken) -> bool:
+def is_json_lines(first: Record | BrokenRecord) -> bool:
     """Whether a document whose first line is this consists of lines, and is not one value."""
     return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
 
 
-def _record(place: str, content: bytes) -> Record | Broken:
+def _record(location: str, content: bytes) -> Record | BrokenRecord:
     try:
         try:
-            value, unreal = decode_leniently(content, place)
-            return Record(place, value, unreal=unreal)
+            value, bad_number = decode_leniently(content, location)
+            return Record(location, value, bad_number=bad_number)
         except UnicodeDecodeError:
-            value, unreal = decode_leniently(content.decode("utf-8", "replace"), place)
-            return Record(place, value, repaired=True, unreal=unreal)
+            value, bad_number = decode_leniently(content.decode("utf-8", "replace"), location)
+            return Record(location, value, repaired=True, bad_number=bad_number)
     except errors.BadInput as error:
-        return Broken(place, error.message.removeprefix(f"{place}: "))
+        return BrokenRecord(location, error.message.removeprefix(f"{location}: "))
 
 
 def _too_long() -> str:
@@ -180,11 +180,11 @@ def _taken(stream: BinaryIO, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Record | Broken]:
+def _long(name: str, first: Line, reason: BrokenRecord, stream: BinaryIO) -> Iterator[Record | BrokenRecord]:
     """The records of a document whose first line is none: one value over many lines, broken, or no JSON at all."""
     content = first.content
     if len(content) > MAX_RECORD_BYTES:
-        yield from _texts(name, joined(content, stream), first.number, why.why)
+        yield from _texts(name, chained(content, stream), first.number, reason.reason)
         return
     if first.whole:
         content += _taken(stream, WHOLE_BYTES + 1 - len(content))
@@ -193,17 +193,17 @@ def _long(name: str, first: Line, why: Broken, stream: BinaryIO) -> Iterator[Rec
         if isinstance(record, Record):
             yield from _document(name, record, content)
             return
-        why = record
+        reason = record
     elif not content.endswith(b"\n"):
         content += stream.readline(MAX_RECORD_BYTES)
     if _is_lines(name, first, content):
-        yield from map(partial(line, name), _Lines(joined(content, stream), first.number))
+        yield from map(partial(parse_line, name), _Lines(chained(content, stream), first.number))
         return
     opening = _opening(content)
     if _is_listed(content) or (opening == b"{" and len(content) > WHOLE_BYTES):
         yield from _split(name, content, stream)
     else:
-        yield from _texts(name, joined(content, stream), first.number, why.why)
+        yield from _texts(name, chained(content, stream), first.number, reason.reason)
 
 
 def _is_listed(content: bytes) -> bool:
@@ -215,30 +215,30 @@ def _is_listed(content: bytes) -> bool:
 def _is_lines(name: str, first: Line, content: bytes) -> bool:
     """Whether the second line is a record of its own, so that only the first is broken."""
     second = next(_Lines(io.BytesIO(content[len(first.content) :]), first.number + 1), None)
-    return second is not None and _opening(second.content) == b"{" and isinstance(line(name, second), Record)
+    return second is not None and _opening(second.content) == b"{" and isinstance(parse_line(name, second), Record)
 
 
-def _texts(name: str, stream: BinaryIO, first: int, why: str) -> Iterator[Record | Broken]:
+def _texts(name: str, stream: BinaryIO, first: int, reason: str) -> Iterator[Record | BrokenRecord]:
     for index, (number, content) in enumerate(yaml_stream.documents(stream, MAX_RECORD_BYTES, first)):
-        place = f"{name} document at line {number}" if index else name
+        location = f"{name} document at line {number}" if index else name
         if content is None:
-            yield Broken(place, f"{why}; as YAML it is {_too_long()}")
+            yield BrokenRecord(location, f"{reason}; as YAML it is {_too_long()}")
             continue
         try:
-            yield Record(place, Unparsed(content.decode(), why))
+            yield Record(location, UnparsedText(content.decode(), reason))
         except UnicodeDecodeError:
-            yield Record(place, Unparsed(content.decode("utf-8", "replace"), why), repaired=True)
+            yield Record(location, UnparsedText(content.decode("utf-8", "replace"), reason), repaired=True)
 
 
-def _document(name: str, record: Record, content: bytes) -> Iterator[Record | Broken]:
+def _document(name: str, record: Record, content: bytes) -> Iterator[Record | BrokenRecord]:
     """The records of a document that was decoded at once."""
     value = record.value
-    if (record.repaired or record.unreal) and _is_listed(content):
+    if (record.repaired or record.bad_number) and _is_listed(content):
         yield from _mended(name, record, content)
         return
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield record._replace(place=f"{name} [{index}]", value=item)
+            yield record._replace(location=f"{name} [{index}]", value=item)
         return
     if not isinstance(value, dict):
         yield record
@@ -247,18 +247,18 @@ def _document(name: str, record: Record, content: bytes) -> Iterator[Record | Br
     for part in PARTS & value.keys():
         items = value[part] if isinstance(value[part], list) else []
         for index, item in enumerate(items):
-            yield record._replace(place=f"{name} {part}[{index}]", value=item, part=part)
+            yield record._replace(location=f"{name} {part}[{index}]", value=item, part=part)
 
 
-def _mended(name: str, record: Record, content: bytes) -> Iterator[Record | Broken]:
+def _mended(name: str, record: Record, content: bytes) -> Iterator[Record | BrokenRecord]:
     """The records of a list or object that was decoded at once, each telling what became of its own bytes alone."""
     found = list(_split(name, content, io.BytesIO()))
     if isinstance(record.value, dict):
         fields = [each for each in found if isinstance(each, Record) and each.part not in PARTS]
         repaired = any(each.repaired for each in fields)
-        unreal = next((each.unreal for each in fields if each.unreal), "")
-        yield Record(name, _without_parts(record.value), repaired=repaired, unreal=unreal)
-        found = [each for each in found if isinstance(each, Broken) or each.part in PARTS]
+        bad_number = next((each.bad_number for each in fields if each.bad_number), "")
+        yield Record(name, _without_parts(record.value), repaired=repaired, bad_number=bad_number)
+        found = [each for each in found if isinstance(each, BrokenRecord) or each.part in PARTS]
     yield from found
 
 
@@ -266,7 +266,7 @@ def _without_parts(value: dict[str, Any]) -> dict[str, Any]:
     return {name: [] if name in PARTS and isinstance(item, list) else item for name, item in value.items()}
 
 
-def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = None) -> Iterator[Record | Broken]:
+def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = None) -> Iterator[Record | BrokenRecord]:
     """The records of a list or an object that begins with the content, as far as it can be read.
 
     `number`: of the line that it stands in, if further lines may follow.
@@ -274,56 +274,56 @@ def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = Non
     scanner = Scanner(content, stream, MAX_RECORD_BYTES)
     try:
         yield from _list(f"{name} ", scanner) if scanner.peek() == b"[" else _object(name, scanner)
-    except Torn as torn:
-        yield Broken(torn.place or name, torn.why)
+    except MalformedJson as malformed:
+        yield BrokenRecord(malformed.location or name, malformed.reason)
         return
     if number is not None:
-        yield from map(partial(line, name), _Lines(joined(scanner.rest(), stream), number))
+        yield from map(partial(parse_line, name), _Lines(chained(scanner.rest(), stream), number))
     elif scanner.peek():
-        yield Broken(name, "not JSON: it goes on behind its end")
+        yield BrokenRecord(name, "not JSON: it goes on behind its end")
 
 
-def _list(place: str, scanner: Scanner, part: str | None = None) -> Iterator[Record | Broken]:
+def _list(location: str, scanner: Scanner, part: str | None = None) -> Iterator[Record | BrokenRecord]:
     index = -1
     try:
         for index, item in enumerate(scanner.items()):
-            found = _found(f"{place}[{index}]", item)
+            found = _found(f"{location}[{index}]", item)
             yield found._replace(part=part) if isinstance(found, Record) else found
-    except Torn as torn:
-        torn.place = f"{place}[{index + 1}]"
+    except MalformedJson as malformed:
+        malformed.location = f"{location}[{index + 1}]"
         raise
 
 
-def _object(name: str, scanner: Scanner) -> Iterator[Record | Broken]:
+def _object(name: str, scanner: Scanner) -> Iterator[Record | BrokenRecord]:
     fields: dict[str, Any] = {}
     size = 0
-    told = repaired = False
-    unreal = ""
+    reported = repaired = False
+    bad_number = ""
     for key in map(_key, scanner.fields()):
         if key in PARTS and scanner.peek() == b"[":
-            if not told:
-                yield Record(name, {**fields, key: []}, repaired=repaired, unreal=unreal)
-            told, fields, repaired, unreal = True, {}, False, ""
+            if not reported:
+                yield Record(name, {**fields, key: []}, repaired=repaired, bad_number=bad_number)
+            reported, fields, repaired, bad_number = True, {}, False, ""
             yield from _list(f"{name} {key}", scanner, key)
             continue
         content = scanner.value()
         size += len(content or b"")
         found = _found(f"{name} {key}", content if size <= MAX_RECORD_BYTES else None)
-        if isinstance(found, Broken):
+        if isinstance(found, BrokenRecord):
             yield found
             continue
         fields[key] = found.value
-        repaired, unreal = repaired or found.repaired, unreal or found.unreal
-    if fields or not told:
-        yield Record(name, fields, "more" if told else None, repaired, unreal)
+        repaired, bad_number = repaired or found.repaired, bad_number or found.bad_number
+    if fields or not reported:
+        yield Record(name, fields, "more" if reported else None, repaired, bad_number)
 
 
 def _key(content: bytes | None) -> str:
     found = _found("", content)
-    if isinstance(found, Broken) or not isinstance(found.value, str) or found.unreal:
-        raise Torn("not JSON: the name of a field must be a string")
+    if isinstance(found, BrokenRecord) or not isinstance(found.value, str) or found.bad_number:
+        raise MalformedJson("not JSON: the name of a field must be a string")
     return found.value
 
 
-def _found(place: str, content: bytes | None) -> Record | Broken:
-    return Broken(place, _too_long()) if content is None else _record(place, content)
+def _found(location: str, content: bytes | None) -> Record | BrokenRecord:
+    return BrokenRecord(location, _too_long()) if content is None else _record(location, content)

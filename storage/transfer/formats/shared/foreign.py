@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 from storage import errors, text
 from storage.events import CustomEvent, Event, JsonText
 from storage.session import SessionConfig
-from storage.transfer.formats.records import Record
+from storage.transfer.formats.shared.records import Record
 
-HOLE = CustomEvent(name="record/left-out", data="{}")
+PLACEHOLDER = CustomEvent(name="record/left-out", data="{}")
 """Stands where a record was left out of a log that names seqs, so that those named later still hold."""
 
 
@@ -53,7 +53,7 @@ class ForeignSession:
     counted: bool = True
 
 
-class Logged(NamedTuple):
+class ForeignEvent(NamedTuple):
     """The next event of the session `key`.
 
     With `replaces` it is a message that takes the place of what the surface holds of the events with seqs from the
@@ -66,14 +66,14 @@ class Logged(NamedTuple):
     replaces: tuple[int, int] | None = None
 
 
-class Renamed(NamedTuple):
+class ForeignLabel(NamedTuple):
     """The label of the session `key`, where its source tells it only after the session began."""
 
     key: str
     label: str
 
 
-Step = ForeignSession | Logged | Renamed
+Step = ForeignSession | ForeignEvent | ForeignLabel
 """A session before its events, and both before what names them."""
 
 
@@ -92,7 +92,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ForeignDocument:
     """Sessions that belong together, each after the ones that it names, with one warning per kind of loss."""
 
     format: str
@@ -120,7 +120,7 @@ class ImportWarnings:
         """How many records were left out so far. A reader that is strict never sees one."""
         return self._broken
 
-    def broken(self, message: str) -> None:
+    def count_left_out(self, message: str) -> None:
         """Counts a record that is left out, as it could not be read; of the first one the message is told."""
         self._broken += 1
         self.first_broken = self.first_broken or message
@@ -129,22 +129,22 @@ class ImportWarnings:
         """Counts a record, or a part of one, that is left out. Raises the error where reading is strict."""
         if not self.lenient:
             raise error
-        self.broken(error.message)
+        self.count_left_out(error.message)
 
-    def add(self, noun: str, what: str, count: int = 1, *, why: str = "") -> None:
+    def add(self, noun: str, what: str, count: int = 1, *, reason: str = "") -> None:
         """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`.
 
         Of the first one it is told `why`.
         """
         self._events[noun, what] += count
-        if why:
-            self._reasons.setdefault((noun, what), why)
+        if reason:
+            self._reasons.setdefault((noun, what), reason)
 
-    def apart(self) -> "ImportWarnings":
+    def for_record(self) -> "ImportWarnings":
         """An empty one, as lenient, for a record that may be refused yet; `include` adds it."""
         return ImportWarnings(lenient=self.lenient)
 
-    def fields(self, noun: str, given: Mapping[str, object], known: Container[str]) -> None:
+    def lost_fields(self, noun: str, given: Mapping[str, object], known: Container[str]) -> None:
         """Counts one of a noun if it has fields beyond `known`; empty ones are no loss."""
         names = [name for name in given if name not in known and given[name] not in (None, "", [], {})]
         if names:
@@ -167,7 +167,7 @@ class ImportWarnings:
         self._broken += other._broken
         self.first_broken = self.first_broken or other.first_broken
 
-    def warnings(self) -> list[str]:
+    def messages(self) -> list[str]:
         """One line per kind, such as `3 records of unknown type kept as custom`."""
         stripped = {
             (noun, f"lost {', '.join(sorted(self._fields[noun]))}"): count for noun, count in self._stripped.items()
@@ -179,23 +179,23 @@ class ImportWarnings:
         return [*lines, _line("record", "left out", self._broken, self.first_broken)] if self._broken else lines
 
 
-def _line(noun: str, what: str, count: int, why: str | None) -> str:
-    first = f", {'the first: ' if count > 1 else ''}{why}" if why else ""
+def _line(noun: str, what: str, count: int, reason: str | None) -> str:
+    first = f", {'the first: ' if count > 1 else ''}{reason}" if reason else ""
     return f"{count} {noun}{'s' if count > 1 else ''} {what}{first}"
 
 
-def legal_id(value: object) -> str | None:
+def valid_id(value: object) -> str | None:
     """The id where a session can have it here, else None."""
     return value if isinstance(value, str) and text.SESSION_ID.match(value) else None
 
 
-def made_id(format: str, place: str, *facts: object) -> str:
+def derived_id(format: str, location: str, *facts: object) -> str:
     """An id for what has none that is legal here, the same for the same facts. Raises BadInput, naming the place."""
-    digest = hashlib.sha256(text.to_json(facts, place).encode()).hexdigest()
+    digest = hashlib.sha256(text.to_json(facts, location).encode()).hexdigest()
     return f"{format}:{digest[:32]}"
 
 
-def ordered(sessions: Iterable[ForeignSession]) -> list[ForeignSession]:
+def parents_first(sessions: Iterable[ForeignSession]) -> list[ForeignSession]:
     """The sessions level by level: parents and sources before what names them, siblings in the order given.
 
     Raises BadInput where sessions name each other in a circle.

@@ -20,13 +20,13 @@ _OPENING = frozenset(b"[{")
 _CLOSING = frozenset(b"]}")
 
 
-class Torn(Exception):
+class MalformedJson(Exception):
     """The text ends, or goes on, where a list or an object may not. `place`: of the value, where it is known."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-        self.place: str | None = None
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.location: str | None = None
 
 
 class Scanner:
@@ -85,9 +85,9 @@ class Scanner:
     def _end(self, closing: bytes, more: bytes = b",") -> bytes:
         found = self.peek()
         if not found:
-            raise Torn("the document ends in the middle")
+            raise MalformedJson("the document ends in the middle")
         if found not in (closing, more):
-            raise Torn(f"not JSON: {_shown(found)} stands where {_shown(closing)} must")
+            raise MalformedJson(f"not JSON: {_shown(found)} stands where {_shown(closing)} must")
         self.skip()
         return found
 
@@ -145,12 +145,12 @@ def _shown(byte: bytes) -> str:
     return repr(byte.decode("latin-1"))
 
 
-def joined(head: bytes, stream: BinaryIO) -> BinaryIO:
+def chained(head: bytes, stream: BinaryIO) -> BinaryIO:
     """The bytes, and then what is left of the stream."""
-    return io.BufferedReader(_Joined(head, stream), CHUNK)
+    return io.BufferedReader(_ChainedStream(head, stream), CHUNK)
 
 
-class _Joined(io.RawIOBase):
+class _ChainedStream(io.RawIOBase):
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self._head = io.BytesIO(head)
         self._stream = stream

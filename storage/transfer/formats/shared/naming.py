@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from storage.events import AssistantMessage, Event, UserMessage
-from storage.transfer.formats.dialogue import label_of
-from storage.transfer.formats.foreign import ImportWarnings, legal_id, made_id
+from storage.transfer.formats.shared.foreign import ImportWarnings, derived_id, valid_id
+from storage.transfer.formats.shared.log_builder import label_of
 
 
 def label_of_events(events: Iterable[Event]) -> str | None:
@@ -13,26 +13,26 @@ def label_of_events(events: Iterable[Event]) -> str | None:
     return next((label for content in said if (label := label_of(content))), None)
 
 
-def id_by_first(format: str, place: str, first: object, losses: ImportWarnings) -> str:
+def id_from_first_record(format: str, location: str, first: object, warnings: ImportWarnings) -> str:
     """An id made of a session's first record, as it has none that is legal here; counted. Raises BadInput."""
-    id = made_id(format, place, first)
-    losses.add("session", "got an id made of its first record, as it has none that is legal here")
+    id = derived_id(format, location, first)
+    warnings.add("session", "got an id made of its first record, as it has none that is legal here")
     return id
 
 
-class OwnIds:
+class SessionIds:
     """Ids of the sessions of a document, each given out once."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def take(self, value: object, losses: ImportWarnings) -> str | None:
+    def claim(self, value: object, warnings: ImportWarnings) -> str | None:
         """The id where a session can have it, and none before had it; else None."""
-        id = legal_id(value)
+        id = valid_id(value)
         if id is None:
             return None
         if id in self._taken:
-            losses.add("session", "lost its id, as an earlier one has the same")
+            warnings.add("session", "lost its id, as an earlier one has the same")
             return None
         self._taken.add(id)
         return id

@@ -7,18 +7,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from storage import errors, text
-from storage.transfer.formats.records import Unparsed
+from storage.transfer.formats.shared.records import UnparsedText
 
 
 @contextmanager
-def at(place: str) -> Iterator[None]:
+def validating(location: str) -> Iterator[None]:
     """Makes what pydantic refuses inside a BadInput that names the place and the field."""
     try:
         yield
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise errors.BadInput(f"{place}: {field}: {first['msg']}") from error
+        raise errors.BadInput(f"{location}: {field}: {first['msg']}") from error
 
 
 def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
@@ -27,28 +27,28 @@ def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
     return fitting > 0 and len(values) <= 2 * fitting
 
 
-def as_object(value: object, place: str) -> dict[str, Any]:
+def as_object(value: object, location: str) -> dict[str, Any]:
     """The value, which must be a JSON object. Raises BadInput."""
     if not isinstance(value, dict):
-        raise errors.BadInput(f"{place}: must be an object, is {shape(value)}")
+        raise errors.BadInput(f"{location}: must be an object, is {shape(value)}")
     return value
 
 
-def as_list(value: object, place: str) -> list[Any]:
+def as_list(value: object, location: str) -> list[Any]:
     """The value, which must be a JSON list. Raises BadInput."""
     if not isinstance(value, list):
-        raise errors.BadInput(f"{place}: must be a list, is {shape(value)}")
+        raise errors.BadInput(f"{location}: must be a list, is {shape(value)}")
     return value
 
 
-def as_text(value: object, place: str) -> str:
+def as_text(value: object, location: str) -> str:
     """The value, which must be a JSON string. Raises BadInput."""
     if not isinstance(value, str):
-        raise errors.BadInput(f"{place}: must be a string, is {shape(value)}")
+        raise errors.BadInput(f"{location}: must be a string, is {shape(value)}")
     return value
 
 
-def some_text(value: object) -> str | None:
+def nonempty_text(value: object) -> str | None:
     """The value where it is a text that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
@@ -63,7 +63,7 @@ def measure(value: object) -> float | None:
 def shape(value: object) -> str:
     """What a JSON value looks like, for a message."""
     match value:
-        case Unparsed():
+        case UnparsedText():
             return "text that is not JSON"
         case dict():
             names = ", ".join(text.clean(name)[:40] for name in list(value)[:6])

@@ -22,26 +22,26 @@ from storage.events import (
     TurnStart,
     UserMessage,
 )
-from storage.transfer.formats.foreign import ImportWarnings, Logged, Step
-from storage.transfer.formats.open_calls import Layer, OpenCalls
+from storage.transfer.formats.shared.foreign import ForeignEvent, ImportWarnings, Step
+from storage.transfer.formats.shared.open_calls import CallLayer, OpenCalls
 
 MAX_IDENTIFIER = 256
 LABEL_LENGTH = 80
 """Characters of a label that is made of a text."""
 
 
-class Mark(NamedTuple):
+class LogState(NamedTuple):
     """What a dialogue has open at a place, small enough to be kept for each record of a log."""
 
     head: int
     turn: str | None
     step: str | None
     counts: tuple[int, int, int, int]
-    calls: Layer
+    calls: CallLayer
     step_end: dict[str, Any]
 
 
-class Dialogue:
+class LogBuilder:
     """The events of the session `key`, the next one at the seq `head`, with the turn and step that are open.
 
     What is added waits in it until `take`. Times are in ms since 1970; JSON is given as text. Methods that log an event
@@ -49,64 +49,64 @@ class Dialogue:
     """
 
     __slots__ = (
-        "_awaited",
         "_calls",
-        "_losses",
         "_made_ids",
         "_step_end",
         "_steps",
         "_turns",
+        "_unanswered",
         "_waiting",
+        "_warnings",
         "head",
         "key",
         "step",
         "turn",
     )
 
-    def __init__(self, key: str, losses: ImportWarnings) -> None:
+    def __init__(self, key: str, warnings: ImportWarnings) -> None:
         self.key = key
         self.head = 0
         self.turn: str | None = None
         self.step: str | None = None
-        self._losses = losses
+        self._warnings = warnings
         self._turns = 0
         self._steps = 0
         self._made_ids = 0
-        self._waiting: list[Logged] = []
+        self._waiting: list[ForeignEvent] = []
         self._calls = OpenCalls()
-        self._awaited = 0
+        self._unanswered = 0
         self._step_end: dict[str, Any] = {}
 
-    def mark(self) -> Mark:
+    def state(self) -> LogState:
         """The state now, to go on from in another session."""
-        counts = (self._turns, self._steps, self._made_ids, self._awaited)
-        return Mark(self.head, self.turn, self.step, counts, self._calls.mark(), dict(self._step_end))
+        counts = (self._turns, self._steps, self._made_ids, self._unanswered)
+        return LogState(self.head, self.turn, self.step, counts, self._calls.snapshot(), dict(self._step_end))
 
-    def resume(self, key: str, mark: Mark) -> "Dialogue":
+    def resume(self, key: str, state: LogState) -> "LogBuilder":
         """Another session whose first own event comes at the head of the mark, with the state of then."""
-        other = Dialogue(key, self._losses)
-        other.head, other.turn, other.step = mark.head, mark.turn, mark.step
-        other._turns, other._steps, other._made_ids, other._awaited = mark.counts
-        other._calls = OpenCalls(mark.calls)
-        other._step_end = dict(mark.step_end)
+        other = LogBuilder(key, self._warnings)
+        other.head, other.turn, other.step = state.head, state.turn, state.step
+        other._turns, other._steps, other._made_ids, other._unanswered = state.counts
+        other._calls = OpenCalls(state.calls)
+        other._step_end = dict(state.step_end)
         return other
 
-    def fork(self, key: str) -> "Dialogue":
+    def fork(self, key: str) -> "LogBuilder":
         """The same state for another session, whose first own event comes at this one's head."""
-        return self.resume(key, self.mark())
+        return self.resume(key, self.state())
 
     @property
     def awaits(self) -> bool:
         """Whether the open step has calls without a result."""
-        return self._awaited > 0
+        return self._unanswered > 0
 
-    def take(self) -> list[Step]:
+    def take_steps(self) -> list[Step]:
         """The events since this was last asked."""
         taken: list[Step] = list(self._waiting)
         self._waiting.clear()
         return taken
 
-    def drafts(self) -> list[Event]:
+    def take_events(self) -> list[Event]:
         """The same, as events alone."""
         taken = [logged.event for logged in self._waiting]
         self._waiting.clear()
@@ -116,7 +116,7 @@ class Dialogue:
         """Logs an event, in the open turn and step unless it names its own; `replaces` is as in `Logged`."""
         if event.turn_id is None and event.step_id is None and self.turn is not None:
             event = event.model_copy(update={"turn_id": self.turn, "step_id": self.step})
-        self._waiting.append(Logged(self.key, event, replaces))
+        self._waiting.append(ForeignEvent(self.key, event, replaces))
         self.head += 1
         return self.head - 1
 
@@ -129,7 +129,7 @@ class Dialogue:
         self.turn = id or f"turn-{self._turns}"
         self._steps = 0
         self._waiting.append(
-            Logged(self.key, TurnStart(turn_id=self.turn, query=query, agent_flow=flow, timestamp=time))
+            ForeignEvent(self.key, TurnStart(turn_id=self.turn, query=query, agent_flow=flow, timestamp=time))
         )
         self.head += 1
         return self.head - 1
@@ -162,7 +162,7 @@ class Dialogue:
             StepStart(turn_id=self.turn, step_id=self.step, agent_name=agent, model_input=model_input, timestamp=time)
         )
 
-    def measure(self, **fields: Any) -> None:
+    def record_step(self, **fields: Any) -> None:
         """Keeps fields of the StepEnd (`token_count`, `duration_ms`, `thought`, ...) until the open step ends."""
         self._step_end.update(fields)
 
@@ -173,15 +173,15 @@ class Dialogue:
             self.add(StepEnd(turn_id=self.turn, step_id=self.step, timestamp=time, **fields))
             self.step = None
         self._step_end = {}
-        self._awaited = 0
+        self._unanswered = 0
 
     def system(self, content: str, *, time: int | None = None) -> int:
         """A system message."""
-        return self.add(SystemMessage(content=content, timestamp=time, **self._place()))
+        return self.add(SystemMessage(content=content, timestamp=time, **self._scope()))
 
     def user(self, content: str, *, blocks: JsonText | None = None, time: int | None = None) -> int:
         """A user message; it starts no turn by itself."""
-        return self.add(UserMessage(content=content, blocks=blocks, timestamp=time, **self._place()))
+        return self.add(UserMessage(content=content, blocks=blocks, timestamp=time, **self._scope()))
 
     def assistant(
         self,
@@ -200,7 +200,7 @@ class Dialogue:
                 blocks=blocks,
                 interrupted=interrupted,
                 timestamp=time,
-                **self._place(),
+                **self._scope(),
             )
         )
 
@@ -208,9 +208,9 @@ class Dialogue:
         """A tool call; one without an id gets one. Arguments that are null become an empty text."""
         id = self._call_id(call_id)
         self._calls.add(id, (self.turn, self.step))
-        self._awaited += self.step is not None
+        self._unanswered += self.step is not None
         args = '""' if args == "null" else args
-        return self.add(ToolCall(call_id=id, name=name, args=args, timestamp=time, **self._place()))
+        return self.add(ToolCall(call_id=id, name=name, args=args, timestamp=time, **self._scope()))
 
     def result(
         self,
@@ -244,17 +244,17 @@ class Dialogue:
         )
         seq = self.add(event)
         if made is not None and step is not None and (turn, step) == (self.turn, self.step):
-            self._awaited -= 1
-            if self._awaited == 0 and ends_step:
+            self._unanswered -= 1
+            if self._unanswered == 0 and ends_step:
                 self.end_step(time=time)
         return seq
 
     def custom(self, name: str, data: JsonText, *, time: int | None = None) -> int:
         """What has no event type here, under its own name; data that is null becomes an empty object."""
         data = "{}" if data == "null" else data
-        return self.add(CustomEvent(name=name, data=data, timestamp=time, **self._place()))
+        return self.add(CustomEvent(name=name, data=data, timestamp=time, **self._scope()))
 
-    def _place(self) -> dict[str, str | None]:
+    def _scope(self) -> dict[str, str | None]:
         """What is open, for an event that is made here: `add` would have to copy it."""
         return {"turn_id": self.turn, "step_id": self.step}
 
@@ -263,7 +263,7 @@ class Dialogue:
             given = str(given)
         if not isinstance(given, str) or not given:
             self._made_ids += 1
-            self._losses.add("tool call", "without an id got one")
+            self._warnings.add("tool call", "without an id got one")
             return f"call-{self._made_ids}"
         return self._fitted(given)
 
@@ -272,7 +272,7 @@ class Dialogue:
             given = str(given)
         if isinstance(given, str) and given:
             return self._fitted(given)
-        self._losses.add("tool result", "without a call id got that of the oldest call without a result")
+        self._warnings.add("tool result", "without a call id got that of the oldest call without a result")
         oldest = self._calls.oldest()
         return oldest if oldest is not None else self._call_id(None)
 
@@ -280,7 +280,7 @@ class Dialogue:
         """The id, or where it is too long its beginning and a digest of it, the same at each mention."""
         if len(given) <= MAX_IDENTIFIER:
             return given
-        self._losses.add("long call id", f"over {MAX_IDENTIFIER} characters shortened")
+        self._warnings.add("long call id", f"over {MAX_IDENTIFIER} characters shortened")
         digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return f"{given[: MAX_IDENTIFIER - 17]}-{digest}"
 

@@ -17,31 +17,31 @@ _PIECE = 1024 * 1024
 """Longer lines are read piece by piece."""
 
 
-class Document(NamedTuple):
+class YamlDocument(NamedTuple):
     """The text of a document, None where it is too long, and the number of its first line."""
 
     line: int
     content: bytes | None
 
 
-def documents(stream: BinaryIO, limit: int, line: int = 1) -> Iterator[Document]:
+def documents(stream: BinaryIO, limit: int, line: int = 1) -> Iterator[YamlDocument]:
     """The documents of at most `limit` bytes, given the number of the stream's first line.
 
     What follows the last one without being one is left out, unless it is all that there is.
     """
-    current = _Open(line, limit)
-    told = False
+    current = _Collector(line, limit)
+    found_any = False
     for number, piece, begins in _pieces(stream, line):
-        if begins and current.begun and _START.match(piece):
+        if begins and current.has_content and _START.match(piece):
             yield current.document()
-            current, told = _Open(number, limit), True
+            current, found_any = _Collector(number, limit), True
         current.add(piece)
         if begins and _END.match(piece):
-            if current.begun:
+            if current.has_content:
                 yield current.document()
-                told = True
-            current = _Open(number + 1, limit)
-    if current.begun or not told:
+                found_any = True
+            current = _Collector(number + 1, limit)
+    if current.has_content or not found_any:
         yield current.document()
 
 
@@ -54,23 +54,23 @@ def _pieces(stream: BinaryIO, number: int) -> Iterator[tuple[int, bytes, bool]]:
         number += begins
 
 
-class _Open:
+class _Collector:
     """A document whose end has not come. `begun`: there is more of it than what may stand between documents."""
 
     def __init__(self, line: int, limit: int) -> None:
-        self.begun = False
+        self.has_content = False
         self._line = line
         self._limit = limit
         self._size = 0
         self._parts: list[bytes] = []
 
     def add(self, piece: bytes) -> None:
-        self.begun = self.begun or not _BETWEEN.match(piece)
+        self.has_content = self.has_content or not _BETWEEN.match(piece)
         self._size += len(piece)
         if self._size > self._limit:
             self._parts.clear()
         else:
             self._parts.append(piece)
 
-    def document(self) -> Document:
-        return Document(self._line, None if self._size > self._limit else b"".join(self._parts))
+    def document(self) -> YamlDocument:
+        return YamlDocument(self._line, None if self._size > self._limit else b"".join(self._parts))

@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from storage.events import Event
-from storage.transfer.formats.dialogue import Dialogue
-from storage.transfer.formats.foreign import ForeignSession, ImportWarnings
-from storage.transfer.formats.naming import OwnIds, label_of_events
-from storage.transfer.formats.prefixes import MAX_DEPTH
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings
+from storage.transfer.formats.shared.log_builder import LogBuilder
+from storage.transfer.formats.shared.naming import SessionIds, label_of_events
+from storage.transfer.formats.shared.shared_prefixes import MAX_DEPTH
 
 N = TypeVar("N")
 M_contra = TypeVar("M_contra", contravariant=True)
 
 
-class Writer(Protocol[M_contra]):
+class PathWriter(Protocol[M_contra]):
     """Logs the messages of one path, one after the other, to its `dialogue`."""
 
-    dialogue: Dialogue
+    builder: LogBuilder
 
     def add(self, node: M_contra) -> None:
         """Logs the next message of the path."""
@@ -43,39 +43,39 @@ class Branch(NamedTuple, Generic[N]):
     events: list[Event]
 
 
-class _Start(NamedTuple, Generic[N]):
-    writer: Writer[N]
+class _PendingBranch(NamedTuple, Generic[N]):
+    writer: PathWriter[N]
     node: N
     source: str | None
     at_seq: int
     depth: int
 
 
-def branches(
-    first: N, children: Callable[[N], Sequence[N]], key: Callable[[N], str], writer: Writer[N]
+def split_branches(
+    first: N, children: Callable[[N], Sequence[N]], key: Callable[[N], str], writer: PathWriter[N]
 ) -> Iterator[Branch[N]]:
     """The sessions of a tree, sources before their forks, and these in the order in which the tree is met by levels.
 
     `children` are in the order of their creation, so that a tree that has grown gives the same sessions, longer, and
     further ones. `key` names the session that begins with a message.
     """
-    waiting = deque([_Start(writer, first, None, 0, 0)])
+    waiting = deque([_PendingBranch(writer, first, None, 0, 0)])
     paths: dict[str, tuple[str | None, int, list[Event]]] = {}
     while waiting:
         start = waiting.popleft()
-        own = start.writer.dialogue.key
+        own = start.writer.builder.key
         node = start.node
         while True:
             start.writer.add(node)
             replies = children(node)
             for reply in replies[1:]:
-                at_seq = start.writer.dialogue.head
-                waiting.append(_Start(start.writer.fork(key(reply)), reply, own, at_seq, start.depth + 1))
+                at_seq = start.writer.builder.head
+                waiting.append(_PendingBranch(start.writer.fork(key(reply)), reply, own, at_seq, start.depth + 1))
             if not replies:
                 break
             node = replies[0]
         start.writer.end()
-        events = start.writer.dialogue.drafts()
+        events = start.writer.builder.take_events()
         paths[own] = (start.source, start.at_seq, events)
         if start.depth and start.depth % MAX_DEPTH == 0:
             yield Branch(own, start.node, node, start.source, None, _visible(own, paths))
@@ -95,8 +95,12 @@ def _visible(key: str, paths: dict[str, tuple[str | None, int, list[Event]]]) ->
     return [event for part in reversed(parts) for event in part]
 
 
-def forks(
-    found: Sequence[Branch[N]], own_id: str | None, node_id: Callable[[N], object], ids: OwnIds, losses: ImportWarnings
+def fork_sessions(
+    found: Sequence[Branch[N]],
+    own_id: str | None,
+    node_id: Callable[[N], object],
+    ids: SessionIds,
+    warnings: ImportWarnings,
 ) -> list[ForeignSession]:
     """The sessions of all branches but the first, not counted; ids are made of the first one's id and their node's.
 
@@ -107,7 +111,7 @@ def forks(
             key=branch.key,
             label=label_of_events(branch.events),
             events=branch.events,
-            id=ids.take(f"{own_id}:{id}", losses) if own_id and (id := node_id(branch.first)) else None,
+            id=ids.claim(f"{own_id}:{id}", warnings) if own_id and (id := node_id(branch.first)) else None,
             parent=branch.source or found[0].key,
             source=branch.source,
             at_seq=branch.at_seq,

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from storage import errors, text
 from storage.events import JsonText
 from storage.session import MAX_SLOT_BYTES
-from storage.transfer.formats.foreign import ImportWarnings
-from storage.transfer.formats.unreadable import left_out
-from storage.transfer.formats.values import measure
+from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.unreadable import skip_unreadable
+from storage.transfer.formats.shared.values import measure
 
 
-def metadata(given: Mapping[str, object], place: str, losses: ImportWarnings) -> JsonText | None:
+def metadata(given: Mapping[str, object], location: str, warnings: ImportWarnings) -> JsonText | None:
     """The fields that say something, in their order, as far as 1 MiB holds them; the others are counted."""
     kept: list[str] = []
     left = MAX_SLOT_BYTES - len("{")  # the closing brace stands where each field has its comma
@@ -18,37 +18,37 @@ def metadata(given: Mapping[str, object], place: str, losses: ImportWarnings) ->
         if value in (None, "", [], {}):
             continue
         try:
-            field = f"{text.to_json(name, place)}:{text.to_json(value, place)}"
+            field = f"{text.to_json(name, location)}:{text.to_json(value, location)}"
         except errors.BadInput:
-            losses.add("session", f"lost metadata that cannot be stored: {text.clean(name)[:80]}")
+            warnings.add("session", f"lost metadata that cannot be stored: {text.clean(name)[:80]}")
             continue
         size = len(field.encode()) + len(",")
         if size > left:
-            losses.add("session", f"lost metadata beyond 1 MiB: {text.clean(name)[:80]}")
+            warnings.add("session", f"lost metadata beyond 1 MiB: {text.clean(name)[:80]}")
             continue
         left -= size
         kept.append(field)
     return f"{{{','.join(kept)}}}" if kept else None
 
 
-def told(given: Mapping[str, object], place: str, losses: ImportWarnings) -> JsonText:
+def storable_json(given: Mapping[str, object], location: str, warnings: ImportWarnings) -> JsonText:
     """The fields as JSON; one that cannot be stored is left out and counted. Strict reading raises BadInput for it."""
     try:
-        return text.to_json(given, place)
+        return text.to_json(given, location)
     except errors.BadInput:
         kept = {}
         for name, value in given.items():
-            with left_out(losses):
-                text.to_json({name: value}, place)
+            with skip_unreadable(warnings):
+                text.to_json({name: value}, location)
                 kept[name] = value
-        return text.to_json(kept, place)
+        return text.to_json(kept, location)
 
 
-def instant(value: object, read: Callable[[object], int | None], losses: ImportWarnings) -> int | None:
+def read_time(value: object, parse: Callable[[object], int | None], warnings: ImportWarnings) -> int | None:
     """A time in ms since 1970, as it is read; one that cannot be is counted."""
-    found = read(value)
+    found = parse(value)
     if found is None and value is not None:
-        losses.add("time", "that cannot be read left out")
+        warnings.add("time", "that cannot be read left out")
     return found
 
 
