@@ -1,4 +1,4 @@
-"""The two stores that tests run on: an SQLite file of the test's own, and a database of a MongoDB server."""
+"""The two stores that tests run on: an SQLite file of the test's own, and a database on a shared MongoDB server."""
 
 import contextlib
 import os
@@ -10,11 +10,12 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pymongo
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from pymongo.errors import PyMongoError
 
 from storage.mongo.client import open_url
@@ -22,23 +23,24 @@ from storage.sqlite.database import open_file
 from storage.store import Store
 
 OUTSIDE_URL = os.environ.get("SAPWOOD_TEST_MONGODB_URL")
-START_SECONDS = 30.0
-STOP_SECONDS = 10.0
+START_SECONDS = 300.0
+STOP_SECONDS = 60.0
 
-# A machine's slowness is no failure, and a change lands or not by what it does, not by what was drawn that time.
-settings.register_profile("drawn anew", deadline=None)
-settings.register_profile("the same each time", deadline=None, derandomize=True)
-settings.load_profile("the same each time" if os.environ.get("CI") else "drawn anew")
+# A slow machine fails no test. In CI the examples are the same each time, so that luck decides about no change.
+COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI")))
+settings.register_profile("everyday", COMMON, max_examples=25)
+settings.register_profile("long", COMMON, max_examples=150)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell has what it runs in the background ignore interrupts, and whatever tests start would do so too.
+    # Shells make background jobs ignore interrupts, and the processes that tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OpenStore = Callable[[], Awaitable[Store]]
 
 
 class MongoServer:
-    """A SecantusDB process on a data folder and a port of its own, which it keeps over restarts."""
+    """A SecantusDB process with its own data folder and port, which survive restarts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -47,7 +49,7 @@ class MongoServer:
 
     @property
     def url(self) -> str:
-        """Of the server, without a database."""
+        """The server's URL, without a database."""
         return f"mongodb://127.0.0.1:{self._port}/"
 
     def start(self) -> None:
@@ -67,6 +69,7 @@ class MongoServer:
             time.sleep(0.05)
 
     def _answers(self) -> bool:
+        client: pymongo.MongoClient[dict[str, Any]]
         with pymongo.MongoClient(self.url, serverSelectionTimeoutMS=1_000) as client:
             try:
                 client.admin.command("ping")
@@ -79,22 +82,22 @@ class MongoServer:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Has the process end in good order."""
+        """Asks the process to shut down, and waits until it has."""
         self._end(signal.SIGTERM)
 
     def pause(self) -> None:
-        """Has the process answer nothing until it goes on."""
+        """Suspends the process: it answers nothing until it is resumed."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        """Ends a pause, if there is one."""
+    def resume(self) -> None:
+        """Resumes the process if it is paused."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
-    def _end(self, how: signal.Signals) -> None:
+    def _end(self, signal_number: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(how)
+            self._process.send_signal(signal_number)
             try:
                 self._process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
@@ -112,12 +115,12 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="session")
 def mongodb_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a MongoDB server: the one that SAPWOOD_TEST_MONGODB_URL names, else a SecantusDB process."""
+    """The URL of a MongoDB server: SAPWOOD_TEST_MONGODB_URL if that is set, else a SecantusDB process."""
     yield from new_mongodb(tmp_path_factory)
 
 
 def new_mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The same, the process being another one than that of other tests."""
+    """The same, but a process that no other test uses."""
     if OUTSIDE_URL is not None:
         yield OUTSIDE_URL
         return
@@ -130,16 +133,22 @@ def new_mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def mongodb_database(mongodb_url: str) -> Iterator[str]:
     """The URL of a database of the test's own."""
+    yield from new_database(mongodb_url)
+
+
+def new_database(mongodb_url: str) -> Iterator[str]:
+    """The URL of a new database, dropped afterwards unless the server is SecantusDB, which a drop can hang."""
     name = f"test-{uuid.uuid4().hex}"
     yield urlsplit(mongodb_url)._replace(path=f"/{name}").geturl()
-    if OUTSIDE_URL is not None:  # ours goes whole, and dropping parts of it has been seen to hang
+    if OUTSIDE_URL is not None:
+        client: pymongo.MongoClient[dict[str, Any]]
         with pymongo.MongoClient(mongodb_url) as client:
             client.drop_database(name)
 
 
 @pytest.fixture(params=["sqlite", "mongodb"])
 def place(request: pytest.FixtureRequest) -> Path | str:
-    """Where a store's data are: a folder, or the URL of a database; empty at first."""
+    """Where a store keeps its data: a folder or the URL of a database, empty at first."""
     if request.param == "sqlite":
         folder: Path = request.getfixturevalue("tmp_path")
         return folder / "data"
@@ -149,7 +158,7 @@ def place(request: pytest.FixtureRequest) -> Path | str:
 
 @pytest.fixture
 def opening(place: Path | str) -> OpenStore:
-    """Opens stores on the test's data, which whoever opens them closes."""
+    """Opens stores on the test's data. Whoever opens one closes it."""
 
     async def open_one() -> Store:
         return Store(await (open_file(place) if isinstance(place, Path) else open_url(place)))
@@ -159,7 +168,7 @@ def opening(place: Path | str) -> OpenStore:
 
 @pytest.fixture
 async def open_store(opening: OpenStore) -> AsyncIterator[OpenStore]:
-    """Opens stores on the same data, one as another process's; closes them after the test."""
+    """Opens stores on the same data, as separate processes would, and closes them after the test."""
     async with contextlib.AsyncExitStack() as opened:
 
         async def open_one() -> Store:

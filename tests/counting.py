@@ -1,4 +1,4 @@
-"""Counting the queries that a store makes of its database."""
+"""Counts the queries that a store sends to its database."""
 
 import asyncio
 import contextlib
@@ -13,19 +13,19 @@ from storage.store import Store
 
 
 class Count:
-    """How many queries were made since it began."""
+    """The number of queries since counting began."""
 
     def __init__(self) -> None:
         self.queries = 0
 
     def add(self, statement: str) -> None:
-        """Counts a statement that reads."""
+        """Counts the statement if it reads."""
         if statement.lstrip().upper().startswith(("SELECT", "WITH")):
             self.queries += 1
 
 
 class _Commands(pymongo.monitoring.CommandListener):
-    """Counts the commands of all clients made after it was registered."""
+    """Counts the reading commands of every client that is created after it is registered."""
 
     def __init__(self) -> None:
         self.counts: set[Count] = set()
@@ -43,19 +43,19 @@ COMMANDS = _Commands()
 pymongo.monitoring.register(COMMANDS)
 
 
-async def _look(queries: Queries) -> None:
+async def _any_query(queries: Queries) -> None:
     await queries.as_of()
 
 
 @contextlib.asynccontextmanager
 async def counted(store: Store) -> AsyncIterator[Count]:
-    """Counts what the store reads meanwhile. A MongoDB store must have been opened after this module was imported."""
+    """Counts what the store reads inside the block. Import this module before opening a MongoDB store."""
     count = Count()
     if isinstance(store.database, SqliteDatabase):
-        # Each reader, and the loop's own thread, makes its connection at its first query; all must be there to count.
-        await store.database.read(_look, quick=True)
+        # Each reader thread, and the event loop's, connects on its first query. Only open connections can be counted.
+        await store.database.read(_any_query, quick=True)
         while len(store.database._connections) < READERS + 1:
-            await asyncio.gather(*(store.database.read(_look) for _ in range(4 * READERS)))
+            await asyncio.gather(*(store.database.read(_any_query) for _ in range(4 * READERS)))
         connections = list(store.database._connections)
         for connection in connections:
             connection.set_trace_callback(count.add)

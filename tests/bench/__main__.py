@@ -17,7 +17,7 @@ from tests.bench import (
     small_queries,
     surfaces,
 )
-from tests.bench.places import Place
+from tests.bench.backends import Backend
 from tests.conftest import MongoServer
 
 MEASURES = (
@@ -34,26 +34,26 @@ MEASURES = (
 
 
 @contextlib.contextmanager
-def places() -> Iterator[list[Place]]:
-    """Both stores, in folders that go afterwards."""
+def backends() -> Iterator[list[Backend]]:
+    """Both stores, in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         server = MongoServer(Path(folder) / "mongodb")
         server.start()
         try:
             yield [
-                Place("sqlite", Path(folder) / "sqlite"),
-                Place("mongodb", Path(folder) / "unused", f"{server.url}bench"),
+                Backend("sqlite", Path(folder) / "sqlite"),
+                Backend("mongodb", Path(folder) / "unused", f"{server.url}bench"),
             ]
         finally:
             server.stop()
 
 
 async def main() -> None:
-    """Every measure on every store."""
-    with places() as found:
-        for place in found:
+    """Runs every measure on every store."""
+    with backends() as measured:
+        for backend in measured:
             for measure in MEASURES:
-                await measure(place)
+                await measure(backend)
 
 
 if __name__ == "__main__":

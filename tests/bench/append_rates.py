@@ -1,13 +1,13 @@
-"""Appends through HTTP against what the same server or database does without them."""
+"""Appends over HTTP, against requests that append nothing or writes with the bare driver."""
 
 import asyncio
 import time
 import uuid
 from functools import partial
 
+from tests.bench.backends import Backend
 from tests.bench.load import Body, Connection, body, rate
-from tests.bench.places import Place
-from tests.bench.table import Row, in_turn, tell
+from tests.bench.table import Row, in_turn, report
 
 CLIENTS = 20
 APPEND = "mutation($input:AppendEventsInput!){appendEvents(input:$input){firstSeq head}}"
@@ -16,7 +16,7 @@ VIEWER = body("{viewer{space}}")
 
 
 async def sessions(port: int) -> list[str]:
-    """Fresh sessions, one a client."""
+    """Creates a session for each client."""
     names = [f"append-{uuid.uuid4().hex[:8]}-{number}" for number in range(CLIENTS)]
     connection = Connection(port)
     for name in names:
@@ -26,43 +26,50 @@ async def sessions(port: int) -> list[str]:
 
 
 def appends(names: list[str], events: int) -> list[Body]:
-    """A client a session that appends so many events a time."""
+    """One client per session, which appends `events` events with each request."""
     batch = [{"userMessage": {"content": f"event {number} of a batch"}} for number in range(events)]
     contents = [body(APPEND, input={"sessionId": name, "events": batch}) for name in names]
-    return [lambda _, content=content: content for content in contents]  # type: ignore[misc]
+    return [always(content) for content in contents]
 
 
-async def measure(place: Place) -> None:
-    """Prints the rows of one store."""
-    async with place.served() as port:
+def always(content: bytes) -> Body:
+    """A client that sends the same body each time."""
+    return lambda _: content
+
+
+async def measure(backend: Backend) -> None:
+    """Reports the rows of one store."""
+    async with backend.served() as port:
         names = await sessions(port)
         one = partial(rate, port, appends(names, 1), 60)
-        if place.kind == "sqlite":
-            viewers: list[Body] = [lambda _: VIEWER] * CLIENTS
+        if backend.kind == "sqlite":
+            viewers = [always(VIEWER)] * CLIENTS
             ratio, ours, theirs = await in_turn(one, partial(rate, port, viewers, 60))
             detail = f"{ours:,.0f} appends/s, {theirs:,.0f} viewers/s"
             what = "one-event appends of 20 clients through HTTP against {viewer{space}}"
         else:
-            ratio, ours, theirs = await in_turn(one, partial(bare_transactions, place, names[0]))
+            ratio, ours, theirs = await in_turn(one, partial(bare_transactions, backend, names[0]))
             detail = f"{ours:,.0f} appends/s, {theirs:,.0f} bare transactions/s"
             what = "one-event appends of 20 clients through HTTP against the bare driver"
-        tell(Row(f"[{place.kind}] {what}", ratio, 0.6, True, detail))
+        report(Row(f"[{backend.kind}] {what}", ratio, 0.6, True, detail))
 
         async def fifty() -> float:
             return 50 * await rate(port, appends(names, 50), 6)
 
         ratio, ours, theirs = await in_turn(fifty, one, rounds=3)
         detail = f"{ours:,.0f} events/s against {theirs:,.0f}"
-        tell(Row(f"[{place.kind}] events a second in appends of 50 against one-event appends", ratio, 10, True, detail))
+        report(
+            Row(f"[{backend.kind}] events a second in appends of 50 against one-event appends", ratio, 10, True, detail)
+        )
 
 
-async def bare_transactions(place: Place, pattern: str) -> float:
-    """Transactions a second of 20 tasks that do an append's two writes with the bare driver.
+async def bare_transactions(backend: Backend, pattern: str) -> float:
+    """Transactions per second of 20 tasks that do an append's two writes with the bare driver.
 
-    They write the documents of the session `pattern`, as the server left them, under names of their own: one inserts a
-    commit, one changes a session, in the store's own collections with their indexes.
+    They write copies of the documents of the session `pattern` under new keys, in the store's own collections and
+    indexes: one write inserts a commit, the other updates a session.
     """
-    async with place.bare_database() as database:
+    async with backend.bare_database() as database:
         session_like = await database.sessions.find_one({"_id": f"default/{pattern}"})
         commit_like = await database.commits.find_one({"log": session_like["log"], "first": session_like["head"] - 1})
         run = uuid.uuid4().hex
@@ -88,7 +95,7 @@ async def bare_transactions(place: Place, pattern: str) -> float:
 
         began = time.perf_counter()
         await asyncio.gather(*map(task, keys))
-        took = time.perf_counter() - began
+        duration = time.perf_counter() - began
         await database.commits.delete_many({"space": run})
         await database.sessions.delete_many({"space": run})
-        return CLIENTS * 60 / took
+        return CLIENTS * 60 / duration

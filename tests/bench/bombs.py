@@ -1,4 +1,4 @@
-"""How long documents that are dear to answer hold the event loop, each asked for the first time."""
+"""How long expensive documents hold the event loop when each is first sent."""
 
 import contextlib
 import gc
@@ -13,16 +13,16 @@ ROUNDS = 5
 
 
 def main() -> None:
-    """Prints the ms of CPU of each, the best of some rounds, dearest first."""
+    """Prints the CPU milliseconds of each document, the best of some rounds, most expensive first."""
     documents = {name: text for name, (text, _) in TOO_COMPLEX.items()} | INVALID
-    documents["introspection, as tools ask"] = get_introspection_query()
-    took = {name: min(_seconds(text) for _ in range(ROUNDS)) * 1_000 for name, text in documents.items()}
-    for name, milliseconds in sorted(took.items(), key=lambda item: -item[1]):
+    documents["introspection, as tools send it"] = get_introspection_query()
+    duration = {name: min(_seconds(text) for _ in range(ROUNDS)) * 1_000 for name, text in documents.items()}
+    for name, milliseconds in sorted(duration.items(), key=lambda item: -item[1]):
         print(f"{milliseconds:7.1f} ms  {name} ({len(documents[name]):,} characters)")
 
 
 def _seconds(text: str) -> float:
-    """From the text to its refusal, or to a valid document."""
+    """CPU seconds from the text to its rejection, or to a valid document."""
     documents = build_schema().documents
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What a page at the end of a conversation costs, in a long log and in a short one."""
+"""The cost of the last page of a conversation, in a long log and in a short one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,9 +17,9 @@ from storage.events import (
 )
 from storage.lifecycle import NewSession
 from storage.store import Store
+from tests.bench.backends import Backend
 from tests.bench.logs import SPACE, timed
-from tests.bench.places import Place
-from tests.bench.table import Row, in_turn, note, tell
+from tests.bench.table import Row, in_turn, note, report
 
 LONG = 100_000
 SHORT = 1_000
@@ -27,7 +27,7 @@ PAGES = 20
 
 
 def plain(turn: int) -> list[Event]:
-    """Ten events of a turn, five of them entries."""
+    """The ten events of a turn, five of which are entries."""
     return [
         TurnStart(turn_id=f"turn-{turn}"),
         UserMessage(content=f"question {turn}"),
@@ -43,7 +43,7 @@ def plain(turn: int) -> list[Event]:
 
 
 def with_ids(turn: int) -> list[Event]:
-    """Ten events of a turn, three of them versions of the twenty cards that the log has."""
+    """The ten events of a turn, three of which are versions of the log's twenty cards."""
     cards = [
         CardEvent(card_type="Table", payload=f"id: card-{card}\ntitle: version {turn}")
         for card in (turn % 10, 10 + turn % 7, 17 + turn % 3)
@@ -52,32 +52,32 @@ def with_ids(turn: int) -> list[Event]:
 
 
 async def write(store: Store, id: str, turns: int, events: Callable[[int], Sequence[Event]]) -> None:
-    """A session with so many turns, a commit each."""
+    """Creates a session of `turns` turns, one commit each."""
     await store.tree.create(SPACE, NewSession(id=id))
     for start in range(0, turns, 100):
         parts = [events(turn) for turn in range(start, min(start + 100, turns))]
         await asyncio.gather(*(store.sessions.append(SPACE, id, part) for part in parts))
 
 
-async def measure(place: Place) -> None:
-    """Prints the rows of one store; nothing that it read before helps a page."""
-    if place.kind != "sqlite":
+async def measure(backend: Backend) -> None:
+    """Reports the rows of SQLite. No page profits from an earlier one."""
+    if backend.kind != "sqlite":
         return
-    async with place.opened() as store:
+    async with backend.opened() as store:
         for name, events in (("a conversation", plain), ("one with cards of twenty ids", with_ids)):
-            note(f"[{place.kind}] writing {name} of {LONG:,} events in commits of 10")
+            note(f"[{backend.kind}] writing {name} of {LONG:,} events in commits of 10")
             kind = events.__name__
             await write(store, f"{kind}-long", LONG // 10, events)
             await write(store, f"{kind}-short", SHORT // 10, events)
             long, short = paging(store, f"{kind}-long"), paging(store, f"{kind}-short")
             ratio, slow, fast = await in_turn(long, short)
             detail = f"{slow / PAGES * 1000:.2f} ms against {fast / PAGES * 1000:.2f} ms"
-            what = f"[{place.kind}] last 200 entries of {name}, {LONG:,} events against {SHORT:,}"
-            tell(Row(what, ratio, 2, False, detail))
+            what = f"[{backend.kind}] last 200 entries of {name}, {LONG:,} events against {SHORT:,}"
+            report(Row(what, ratio, 2, False, detail))
 
 
 def paging(store: Store, id: str) -> Callable[[], Awaitable[float]]:
-    """Seconds for some times the last page of a session's conversation."""
+    """A measure: the seconds that reading the last page `PAGES` times takes."""
 
     async def page() -> None:
         meta = await store.sessions.get(SPACE, id)

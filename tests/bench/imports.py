@@ -1,4 +1,4 @@
-"""Importing logs into SQLite against the bare driver that inserts the same commit documents."""
+"""Importing logs into SQLite, against inserting the same commit documents with the bare driver."""
 
 import asyncio
 import multiprocessing
@@ -25,8 +25,8 @@ from storage.store import Store
 from storage.transfer.importing import Target
 from storage.transfer.parsing.memory import return_large_blocks
 from storage.transfer.parsing.parser import Parser
-from tests.bench.places import Place
-from tests.bench.table import Row, in_turn, note, tell
+from tests.bench.backends import Backend
+from tests.bench.table import Row, in_turn, note, report
 from tests.storage.transfer.formats.logs import DATA
 
 LOGS = {
@@ -34,14 +34,14 @@ LOGS = {
     "codex/rollout-2026-05-11T11-26-55-019e1625.jsonl": b"019e1625",
     "pi-mono/before-compaction.jsonl": b"ffae836b",
 }
-"""Real logs, and what of the id of each is another in each of its copies."""
+"""Real logs, and the part of each id that differs in each copy."""
 PARENT = re.compile(rb',"branchedFrom":"[^"]*"')
 COPIES = 16
 
 
-async def measure(place: Place) -> None:
-    """Prints the row, for SQLite."""
-    if place.kind != "sqlite":
+async def measure(backend: Backend) -> None:
+    """Reports the row of SQLite."""
+    if backend.kind != "sqlite":
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -58,11 +58,11 @@ async def measure(place: Place) -> None:
         ratio, first, second = await in_turn(ours, bare)
         detail = f"{first:,.0f} events/s against {second:,.0f}"
         what = "import of Claude Code, Codex and pi logs against bare inserts of its commits"
-        tell(Row(f"[sqlite] {what}", ratio, 0.3, True, detail))
+        report(Row(f"[sqlite] {what}", ratio, 0.3, True, detail))
 
 
 async def _apart(work: Callable[..., float], *given: Any) -> float:
-    """What the work measures in a fresh process, as a command is one."""
+    """Measures the work in a new process, as a command would run it."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return await asyncio.get_running_loop().run_in_executor(pool, work, *given)
 
@@ -71,14 +71,14 @@ def _copies(folder: Path) -> Iterator[Path]:
     for number in range(COPIES):
         for name, id in LOGS.items():
             path = folder / f"{number}-{Path(name).name}"
-            # The command reads what names a parent twice where no file holds that, and once where one does.
+            # A log whose parent is in none of the files would be read twice.
             content = PARENT.sub(b"", (DATA / name).read_bytes(), count=1)
             path.write_bytes(content.replace(id, b"%08d" % number))
             yield path
 
 
 def imported(paths: list[Path], data_dir: Path) -> float:
-    """Events a second of an import of all files into a fresh store, as the command does it once it is loaded."""
+    """Events per second of importing all files into a new store, as the command does it with its modules loaded."""
     report = Report(as_json=True)
     relax_garbage_collection()
     return_large_blocks()
@@ -94,12 +94,12 @@ def imported(paths: list[Path], data_dir: Path) -> float:
             await store.close()
 
     with Parser() as parser:
-        took = asyncio.run(run(parser))
-    return sum(outcome.result.events for outcome in report.outcomes) / took
+        duration = asyncio.run(run(parser))
+    return sum(outcome.result.events for outcome in report.outcomes) / duration
 
 
 def inserted(source: Path, target: Path) -> float:
-    """Events a second of the same documents with their marks, one transaction a commit, into a store's own tables."""
+    """Events per second of inserting the same documents and marks into a store's tables, a transaction per commit."""
     with closing(sqlite3.connect(source)) as made, closing(connect(target)) as fresh:
         schema.prepare(fresh, str(target))
         *columns, _ = [column[1] for column in made.execute("PRAGMA table_info(commits)")]
@@ -112,11 +112,11 @@ def inserted(source: Path, target: Path) -> float:
             fresh.execute(insert, [*row, orjson.dumps(document).decode()])
             fresh.executemany("INSERT INTO starts VALUES (?, ?, ?, ?)", marks[document["id"]])
             fresh.execute("COMMIT")
-        took = time.perf_counter() - began
-        return sum(len(document["events"]) for _, document in commits) / took
+        duration = time.perf_counter() - began
+        return sum(len(document["events"]) for _, document in commits) / duration
 
 
 def _marks(made: sqlite3.Connection, commit: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Under what a commit is found by the turns and steps that it starts."""
+    """Index keys of the turns and steps that a commit starts."""
     sql = "SELECT kind, mark, log, seq FROM starts WHERE log = ? AND seq BETWEEN ? AND ?"
     return made.execute(sql, (commit["log"], commit["first"], commit["last"])).fetchall()

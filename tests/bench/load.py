@@ -1,4 +1,4 @@
-"""A load of GraphQL requests over kept-alive connections, cheap enough not to be what is measured."""
+"""A GraphQL client over persistent connections, cheap enough not to distort what is measured."""
 
 import asyncio
 import time
@@ -10,19 +10,19 @@ Body = Callable[[int], bytes]
 
 
 def body(query: str, **variables: object) -> bytes:
-    """A request's body."""
+    """The JSON body of a request."""
     return orjson.dumps({"query": query, "variables": variables})
 
 
 class Connection:
-    """One HTTP/1.1 connection to the endpoint."""
+    """One HTTP/1.1 connection to the endpoint, opened by the first request."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, content: bytes) -> bytes:
-        """The response's body. Raises RuntimeError if it tells of errors."""
+        """Sends a request and returns the response's body. Raises RuntimeError if the response contains errors."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=64 * 1024 * 1024)
         reader, writer = self._streams
@@ -39,13 +39,13 @@ class Connection:
         return answer
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         if self._streams is not None:
             self._streams[1].close()
 
 
 async def rate(port: int, bodies: list[Body], requests: int) -> float:
-    """Requests a second of as many clients as there are bodies, each sending `requests` one after the other."""
+    """Requests per second of one client per body, each of which sends `requests` requests in sequence."""
 
     async def client(make: Body) -> None:
         connection = Connection(port)

@@ -1,4 +1,4 @@
-"""What long logs cost: forks, appends and pages at their ends."""
+"""The cost of long logs: forks, appends and pages at their end."""
 
 import asyncio
 import time
@@ -9,8 +9,8 @@ from storage.events import UserMessage
 from storage.lifecycle import Fork, NewSession
 from storage.session import SessionMeta
 from storage.store import Store
-from tests.bench.places import Place
-from tests.bench.table import Row, in_turn, note, tell
+from tests.bench.backends import Backend
+from tests.bench.table import Row, in_turn, note, report
 
 SPACE = "default"
 LONG = 100_000
@@ -18,12 +18,12 @@ SHORT = 200
 
 
 async def session(store: Store, id: str, events: int, a_commit: int) -> SessionMeta:
-    """A session with so many events, so many a commit."""
+    """Creates a session of `events` events in commits of `a_commit`."""
     await store.tree.create(SPACE, NewSession(id=id))
     for start in range(0, events, 100 * a_commit):
         count = min(100 * a_commit, events - start)
-        drafts = [UserMessage(content=f"event {start + place}") for place in range(count)]
-        parts = [drafts[place : place + a_commit] for place in range(0, count, a_commit)]
+        drafts = [UserMessage(content=f"event {start + index}") for index in range(count)]
+        parts = [drafts[index : index + a_commit] for index in range(0, count, a_commit)]
         await asyncio.gather(*(store.sessions.append(SPACE, id, part) for part in parts))
     found = await store.sessions.get(SPACE, id)
     assert found is not None and found.head == events
@@ -31,7 +31,7 @@ async def session(store: Store, id: str, events: int, a_commit: int) -> SessionM
 
 
 def timed(work: Callable[[], Awaitable[Any]], times: int) -> Callable[[], Awaitable[float]]:
-    """Seconds that `times` runs of work take, one after the other."""
+    """A measure: the seconds that `times` runs of the work take in sequence."""
 
     async def run() -> float:
         began = time.perf_counter()
@@ -42,10 +42,10 @@ def timed(work: Callable[[], Awaitable[Any]], times: int) -> Callable[[], Awaita
     return run
 
 
-async def measure(place: Place) -> None:
-    """Prints the rows of one store."""
-    async with place.opened() as store:
-        note(f"[{place.kind}] writing {LONG:,} events in commits of 10")
+async def measure(backend: Backend) -> None:
+    """Reports the rows of one store."""
+    async with backend.opened() as store:
+        note(f"[{backend.kind}] writing {LONG:,} events in commits of 10")
         await session(store, "forked", LONG + 10, 10)
 
         def forking(at_seq: int) -> Callable[[], Awaitable[float]]:
@@ -53,16 +53,16 @@ async def measure(place: Place) -> None:
 
         ratio, long, short = await in_turn(forking(LONG), forking(10))
         detail = f"{long / 30 * 1000:.2f} ms against {short / 30 * 1000:.2f} ms"
-        tell(Row(f"[{place.kind}] forking at event 100,000 against at event 10", ratio, 1.5, False, detail))
+        report(Row(f"[{backend.kind}] forking at event 100,000 against at event 10", ratio, 1.5, False, detail))
         ratio, long, short = await in_turn(forking(LONG + 5), forking(5))
         detail = f"{long / 30 * 1000:.2f} ms against {short / 30 * 1000:.2f} ms"
-        tell(Row(f"[{place.kind}] the same inside of a commit", ratio, 1.5, False, detail))
-        if place.kind == "sqlite":
+        report(Row(f"[{backend.kind}] the same inside of a commit", ratio, 1.5, False, detail))
+        if backend.kind == "sqlite":
             await ends(store)
 
 
 async def ends(store: Store) -> None:
-    """Appends to, and pages at the end of, a long log against a short one."""
+    """Compares appends and last pages of a long log with those of a short one."""
     note(f"[sqlite] writing {LONG:,} events in commits of one")
     await session(store, "long", LONG, 1)
 
@@ -77,11 +77,11 @@ async def ends(store: Store) -> None:
 
         return timed(page, 60)
 
-    # The short log grows while it is measured, so each kind gets its own.
+    # Pages first: appending makes the short log grow.
     await session(store, "short", SHORT, 1)
     ratio, long, short = await in_turn(paging("long"), paging("short"))
     detail = f"{long / 60 * 1000:.2f} ms against {short / 60 * 1000:.2f} ms"
-    tell(Row("[sqlite] page of 100 at the end of 100,000 events against of 200", ratio, 1.3, False, detail))
+    report(Row("[sqlite] page of 100 at the end of 100,000 events against of 200", ratio, 1.3, False, detail))
     ratio, long, short = await in_turn(appending("long"), appending("short"))
     detail = f"{long / 100 * 1000:.2f} ms against {short / 100 * 1000:.2f} ms"
-    tell(Row("[sqlite] append to a session of 100,000 events against of 200", ratio, 1.3, False, detail))
+    report(Row("[sqlite] append to a session of 100,000 events against of 200", ratio, 1.3, False, detail))

@@ -1,4 +1,4 @@
-"""Random operations by the ten thousand, on a server of its own: how they went, and what memory it took."""
+"""Random operations by the ten thousand on a server of its own: their outcomes, and the server's memory."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ OPERATIONS = 20_000
 
 
 async def main(count: int) -> None:
-    """Runs them and prints the outcomes, the process's MiB after each tenth, and the seconds it took."""
+    """Runs them and prints the outcomes, the server's MiB after each tenth, and the duration in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder) / "data", Path(folder) / "log")
         server.start()

@@ -1,4 +1,4 @@
-"""What a page of runs costs when there are many."""
+"""The cost of a page of runs among many."""
 
 import asyncio
 import time
@@ -8,8 +8,8 @@ from storage.events import Event, RunStatus, StepStart, ToolCall, TurnEnd, TurnS
 from storage.lifecycle import NewSession
 from storage.run_filter import RunFilter
 from storage.store import Store
-from tests.bench.places import Place
-from tests.bench.table import Row, in_turn, note, tell
+from tests.bench.backends import Backend
+from tests.bench.table import Row, in_turn, note, report
 
 MANY = 20_000
 FEW = 200
@@ -22,36 +22,36 @@ SELECTIONS = {
 }
 
 
-async def measure(place: Place) -> None:
-    """Prints the rows of the SQLite store."""
-    if place.kind != "sqlite":
+async def measure(backend: Backend) -> None:
+    """Reports the rows of SQLite."""
+    if backend.kind != "sqlite":
         return
-    async with place.opened() as store:
+    async with backend.opened() as store:
         note(f"[sqlite] writing {MANY:,} runs")
         await fill(store, "many", MANY)
         await fill(store, "few", FEW)
         for what, selection in SELECTIONS.items():
             ratio, many, few = await in_turn(paging(store, "many", selection), paging(store, "few", selection))
             detail = f"{many / PAGES * 1000:.2f} ms against {few / PAGES * 1000:.2f} ms"
-            tell(Row(f"[sqlite] runs, {what} over {MANY:,} against over {FEW}", ratio, 1.5, False, detail))
+            report(Row(f"[sqlite] runs, {what} over {MANY:,} against over {FEW}", ratio, 1.5, False, detail))
 
 
 async def fill(store: Store, space: str, runs: int) -> None:
-    """So many runs in twenty sessions of a space; half of them failed, and half of them called each tool."""
+    """Writes `runs` runs into twenty sessions of a space. Half of them fail; each of two tools is called by half."""
     ids = [f"s{number}" for number in range(SESSIONS)]
     for id in ids:
         await store.tree.create(space, NewSession(id=id))
 
-    async def write(place: int, id: str) -> None:
-        events = [event for number in range(place, runs, SESSIONS) for event in turn(number)]
+    async def write(first: int, id: str) -> None:
+        events = [event for number in range(first, runs, SESSIONS) for event in turn(number)]
         for start in range(0, len(events), A_COMMIT):
             await store.sessions.append(space, id, events[start : start + A_COMMIT])
 
-    await asyncio.gather(*(write(place, id) for place, id in enumerate(ids)))
+    await asyncio.gather(*(write(first, id) for first, id in enumerate(ids)))
 
 
 def turn(number: int) -> list[Event]:
-    """The events of a run."""
+    """The events of one run."""
     id = f"turn-{number}"
     status = RunStatus.FAILED if number % 2 else RunStatus.SUCCESS
     return [
@@ -63,7 +63,7 @@ def turn(number: int) -> list[Event]:
 
 
 def paging(store: Store, space: str, selection: RunFilter) -> Callable[[], Awaitable[float]]:
-    """Seconds that the first page takes, so many times."""
+    """A measure: the seconds that reading the first page `PAGES` times takes."""
 
     async def run() -> float:
         began = time.perf_counter()

@@ -1,13 +1,13 @@
-"""Small queries a second, against Strawberry's own ASGI class over the same schema and store."""
+"""Small queries per second, against Strawberry's own ASGI class with the same schema and store."""
 
 import sys
 from functools import partial
 
 from storage.events import UserMessage
 from storage.lifecycle import NewSession
+from tests.bench.backends import Backend, serving
 from tests.bench.load import Body, body, rate
-from tests.bench.places import Place, serving
-from tests.bench.table import Row, in_turn, tell
+from tests.bench.table import Row, in_turn, report
 
 SPACE = "default"
 ID = "small"
@@ -18,15 +18,15 @@ QUERY = body(
 )
 
 
-async def measure(place: Place) -> None:
-    """Prints the rows of the SQLite store."""
-    if place.kind != "sqlite":
+async def measure(backend: Backend) -> None:
+    """Reports the rows of SQLite."""
+    if backend.kind != "sqlite":
         return
-    async with place.opened() as store:
+    async with backend.opened() as store:
         await store.tree.create(SPACE, NewSession(id=ID))
         await store.sessions.append(SPACE, ID, [UserMessage(content=f"message {seq}") for seq in range(10)])
-    command = [sys.executable, "-m", "tests.bench.stock_server", str(place.folder)]
-    async with place.served() as ours, serving(command) as stock:
+    command = [sys.executable, "-m", "tests.bench.stock_server", str(backend.folder)]
+    async with backend.served() as ours, serving(command) as stock:
         for connections, requests in ((1, 400), (4, 200)):
             asking: list[Body] = [lambda _: QUERY] * connections
             ratio, first, second = await in_turn(
@@ -34,4 +34,4 @@ async def measure(place: Place) -> None:
             )
             detail = f"{first:,.0f} requests/s against {second:,.0f}"
             what = f"a session with ten events, {connections} connection{'s' if connections > 1 else ''}, against stock"
-            tell(Row(f"[sqlite] {what}", ratio, 2, True, detail))
+            report(Row(f"[sqlite] {what}", ratio, 2, True, detail))

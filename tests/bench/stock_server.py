@@ -1,4 +1,4 @@
-"""The same schema and store behind Strawberry's own ASGI class, with its caches of documents, for comparison."""
+"""For comparison: the same schema and store behind Strawberry's own ASGI class with its document caches."""
 
 import asyncio
 import sys
@@ -25,7 +25,7 @@ from storage.store import Store
 
 
 class Stock(GraphQL[Context, None]):
-    """Strawberry's class with our context."""
+    """Strawberry's ASGI class with our context."""
 
     def __init__(self, schema: strawberry.Schema, store: Store) -> None:
         super().__init__(schema, graphql_ide=None)
@@ -36,8 +36,8 @@ class Stock(GraphQL[Context, None]):
 
 
 async def main(folder: Path) -> None:
-    """Serves the store in a folder, and says on which port."""
-    parsed, validated = ParserCache(), ValidationCache()  # one of each for all requests, which is what they are for
+    """Serves the store in a folder and prints the address."""
+    parsed, validated = ParserCache(), ValidationCache()  # shared by all requests, as intended
     schema = strawberry.Schema(
         query=merge_types("Query", QUERIES),
         mutation=merge_types("Mutation", MUTATIONS),

@@ -1,4 +1,4 @@
-"""What surfaces cost: beside chunks that a whole answer has made needless, and after one more event."""
+"""The cost of surfaces: with chunks that a whole answer supersedes, and after one more event."""
 
 import asyncio
 import time
@@ -9,14 +9,14 @@ from storage.lifecycle import NewSession
 from storage.readers.surfaces import Surfaces
 from storage.session import SessionMeta
 from storage.store import Store
-from tests.bench.places import Place
-from tests.bench.table import Row, in_turn, note, tell
+from tests.bench.backends import Backend
+from tests.bench.table import Row, in_turn, note, report
 
 SPACE = "default"
 EVENTS = 20_000
 EXCHANGES = 1_000
 CHUNKS = 18
-"""Of one answer: with a question and the answer they make 20 events."""
+"""Per answer: with the question and the answer itself, 20 events."""
 
 
 async def _session(store: Store, id: str, commits: Sequence[Sequence[Event]]) -> SessionMeta:
@@ -34,26 +34,26 @@ async def _meta(store: Store, id: str) -> SessionMeta:
 
 
 def _exchange(number: int, chunks_a_commit: int) -> list[list[Event]]:
-    """A question, its answer in pieces, so many a commit (0: none are written), and the answer."""
-    pieces = [f"piece {place} of answer {number}, " for place in range(CHUNKS)]
+    """A question, its answer in chunks, `chunks_a_commit` per commit (0 writes none), and the whole answer."""
+    pieces = [f"piece {index} of answer {number}, " for index in range(CHUNKS)]
     chunks: list[Event] = [AssistantChunk(delta=piece) for piece in pieces]
     starts = range(0, CHUNKS, chunks_a_commit) if chunks_a_commit else ()
     streamed = [chunks[start : start + chunks_a_commit] for start in starts]
     return [[UserMessage(content=f"question {number}")], *streamed, [AssistantMessage(content="".join(pieces))]]
 
 
-async def measure(place: Place) -> None:
-    """Prints the rows of one store."""
-    async with place.opened() as store:
-        note(f"[{place.kind}] writing {EVENTS:,} events, of which {EXCHANGES * CHUNKS:,} are chunks")
-        # MongoDB takes about 200 commits to one session in a second: there each answer's chunks are one.
+async def measure(backend: Backend) -> None:
+    """Reports the rows of one store."""
+    async with backend.opened() as store:
+        note(f"[{backend.kind}] writing {EVENTS:,} events, of which {EXCHANGES * CHUNKS:,} are chunks")
+        # MongoDB takes about 200 commits per second to one session, so there each answer's chunks are one commit.
         streamed, plain = [
             await _session(
                 store,
                 f"surface-{a_commit}",
                 [commit for number in range(EXCHANGES) for commit in _exchange(number, a_commit)],
             )
-            for a_commit in (1 if place.kind == "sqlite" else CHUNKS, 0)
+            for a_commit in (1 if backend.kind == "sqlite" else CHUNKS, 0)
         ]
 
         async def reading(meta: SessionMeta, kept: Surfaces) -> float:
@@ -64,9 +64,9 @@ async def measure(place: Place) -> None:
 
         ratio, first, second = await in_turn(lambda: reading(streamed, Surfaces()), lambda: reading(plain, Surfaces()))
         detail = f"{first * 1000:.0f} ms against {second * 1000:.0f} ms"
-        tell(
+        report(
             Row(
-                f"[{place.kind}] surface of 20,000 events, 18,000 of them chunks, against without",
+                f"[{backend.kind}] surface of 20,000 events, 18,000 of them chunks, against without",
                 ratio,
                 2,
                 False,
@@ -74,7 +74,7 @@ async def measure(place: Place) -> None:
             )
         )
 
-        note(f"[{place.kind}] writing {EVENTS:,} messages")
+        note(f"[{backend.kind}] writing {EVENTS:,} messages")
         texts: list[Event] = [UserMessage(content=f"message {number}") for number in range(EVENTS)]
         await _session(store, "refolded", [texts[start : start + 10] for start in range(0, EVENTS, 10)])
         kept = Surfaces()
@@ -90,4 +90,6 @@ async def measure(place: Place) -> None:
 
         ratio, second, first = await in_turn(after_one_more, anew)
         detail = f"{second * 1000:.1f} ms against {first * 1000:.0f} ms"
-        tell(Row(f"[{place.kind}] folding 20,000 events after one more, against at first", ratio, 0.1, False, detail))
+        report(
+            Row(f"[{backend.kind}] folding 20,000 events after one more, against at first", ratio, 0.1, False, detail)
+        )

@@ -1,4 +1,4 @@
-"""Rows of results, and ratios of things measured in turn."""
+"""Rows of results, and ratios of two things measured alternately."""
 
 import statistics
 import sys
@@ -12,7 +12,7 @@ Measure = Callable[[], Awaitable[float]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: what was measured, its ratio, and the bound to reach (`at_least` or else at most)."""
+    """One line: what was measured, its ratio, and the bound, a minimum if `at_least` and a maximum otherwise."""
 
     what: str
     ratio: float
@@ -28,7 +28,10 @@ class Row:
 
 
 async def in_turn(first: Measure, second: Measure, rounds: int = ROUNDS) -> tuple[float, float, float]:
-    """The median of first / second, pair by pair after one pair to warm up, and the median of each."""
+    """Measures both alternately, after one pair to warm up.
+
+    Returns the median of first / second over the pairs, then the median of each.
+    """
     pairs = []
     for turn in range(rounds + 1):
         pair = (await first(), await second())
@@ -41,11 +44,11 @@ async def in_turn(first: Measure, second: Measure, rounds: int = ROUNDS) -> tupl
     )
 
 
-def tell(row: Row) -> None:
-    """Prints a row as soon as it is there."""
+def report(row: Row) -> None:
+    """Prints a row."""
     print(row, flush=True)
 
 
 def note(text: str) -> None:
-    """Progress, on stderr."""
+    """Prints progress to stderr."""
     print(text, file=sys.stderr, flush=True)

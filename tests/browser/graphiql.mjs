@@ -1,4 +1,4 @@
-// Opens GraphiQL in Chromium as a person would, and prints what it saw as JSON.
+// Uses GraphiQL in Chromium as a person would, and prints what it saw as JSON.
 // Usage: node graphiql.mjs SERVER CHROMIUM PROFILE SESSION [SCREENSHOT]
 import { chromium } from "playwright-core";
 
@@ -28,6 +28,7 @@ async function graphql(query, variables) {
 
 try {
   const page = await context.newPage();
+  page.setDefaultTimeout(120_000);
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) seen.problems.push(message.text());
   });
@@ -42,9 +43,9 @@ try {
     });
   });
 
-  const run = () => page.locator(".graphiql-execute-button").click({ timeout: 20_000 });
+  const run = () => page.locator(".graphiql-execute-button").click();
   const open = (title) => page.locator(".graphiql-tab-button", { hasText: title }).click();
-  const result = (text) => page.locator(".result-window", { hasText: text }).waitFor({ timeout: 20_000 });
+  const result = (text) => page.locator(".result-window", { hasText: text }).waitFor();
 
   await page.goto(`${server}/graphql`);
   await page.locator(".graphiql-query-editor .CodeMirror").waitFor();
@@ -62,7 +63,7 @@ try {
   await page.locator(".graphiql-editor-tool .CodeMirror").first().evaluate((element, id) => {
     element.CodeMirror.setValue(JSON.stringify({ id }));
   }, session);
-  // GraphiQL takes a moment to note which operation the other tab holds, and sends the one before until then.
+  // Until GraphiQL has recorded the operation of the newly opened tab, it sends that of the previous one.
   await page.waitForFunction(() => localStorage.getItem("graphiql:operationName") === "Follow");
   await run();
   await result("stored before");
@@ -71,7 +72,7 @@ try {
   if (screenshot) await page.screenshot({ path: screenshot });
   await run();
 
-  // What opens above the page, and the schema's documentation.
+  // The settings dialog and the documentation explorer.
   await page.locator('button[aria-label="Open settings dialog"]').click();
   await page.locator(".graphiql-dialog").waitFor();
   await page.keyboard.press("Escape");

@@ -1,4 +1,4 @@
-"""A look past the store's interface, at what its documents hold."""
+"""What a store has written, read past its interface."""
 
 import sqlite3
 from contextlib import closing
@@ -7,18 +7,19 @@ from urllib.parse import urlsplit
 
 import pymongo
 import pytest
+from pymongo.database import Database
 
 from storage.sqlite.database import FILE
 
 
 class Stored:
-    """Everything that is stored, as text. Left out is SQLite's list of changes, which are wake-ups alone."""
+    """Everything in the database as text, except SQLite's table of changes, which only wakes readers."""
 
     def __init__(self, place: Path | str) -> None:
         self._place = place
 
     async def mentioned(self, *texts: str) -> set[str]:
-        """Which of these texts any stored document holds."""
+        """Those of the texts that occur in any stored document."""
         documents = "\n".join(self._rows() if isinstance(self._place, Path) else self._documents(self._place))
         return {text for text in texts if text in documents}
 
@@ -34,8 +35,9 @@ class Stored:
             ]
 
     def _documents(self, url: str) -> list[str]:
+        client: pymongo.MongoClient[dict[str, object]]
         with pymongo.MongoClient(url) as client:
-            database = client[urlsplit(url).path.strip("/")]
+            database: Database[dict[str, object]] = client[urlsplit(url).path.strip("/")]
             collections = database.list_collection_names()
             assert "commits" in collections
             return [str(document) for name in collections for document in database[name].find()]
@@ -43,5 +45,5 @@ class Stored:
 
 @pytest.fixture
 def stored(place: Path | str) -> Stored:
-    """What the store has stored."""
+    """What the store under test has written."""
     return Stored(place)

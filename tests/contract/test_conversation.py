@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import errors
@@ -71,7 +71,7 @@ def test_any_page_of_any_log_is_that_part_of_the_whole(opening: Callable[[], Awa
     with asyncio.Runner() as runner:
         store = runner.run(opening())
 
-        @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+        @settings(database=None)
         @given(plans(20), st.integers(1, 6), st.integers(0, 1_000), st.integers(0, 1_000))
         def play(plan: list[Part], count: int, start: int, stop: int) -> None:
             async def played() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import errors
@@ -295,7 +295,7 @@ def test_any_run_of_commands_leaves_what_the_model_says(opening: Callable[[], Aw
         store = runner.run(opening())
         spaces = (f"space-{n}" for n in itertools.count())
 
-        @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+        @settings(database=None)
         @given(st.lists(st.tuples(st.sampled_from(COMMANDS), CHOICES, CHOICES, CHOICES), min_size=1, max_size=30))
         def check(commands: list[tuple[str, int, int, int]]) -> None:
             async def play() -> None:

@@ -104,7 +104,7 @@ def test_rows_and_runs_are_what_a_fold_of_the_log_gives(
         store = runner.run(opening())
         spaces = (f"space-{number}" for number in itertools.count())
 
-        @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @settings(suppress_health_check=list(HealthCheck), database=None)
         @given(st.lists(st.tuples(COMMANDS, CHOICES, SOME_DRAFTS), min_size=6, max_size=20))
         def check(commands: list[tuple[str, int, list[Event]]]) -> None:
             async def play() -> None:

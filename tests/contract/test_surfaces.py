@@ -7,7 +7,7 @@ import tracemalloc
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import errors
@@ -95,7 +95,7 @@ def test_a_surface_is_the_same_however_it_is_read(opening: OpenStore) -> None:
         store = runner.run(opening())
         names = (f"s{n}" for n in itertools.count())
 
-        @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+        @settings(database=None)
         @given(
             ADMITTED,
             st.lists(st.integers(1, 9), max_size=12),

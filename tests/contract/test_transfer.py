@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import errors, text
@@ -117,7 +117,7 @@ def play_all(opening: OpenStore, strategy: st.SearchStrategy[Any], play: Callabl
         store = runner.run(opening())
         names = (f"s{n}" for n in itertools.count())
 
-        @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+        @settings(database=None)
         @given(strategy)
         def one(drawn: Any) -> None:
             runner.run(play(store, next(names), drawn))

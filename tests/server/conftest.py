@@ -1,89 +1,101 @@
-"""Servers to talk to: one that tests share, and ones of a test's own.
+"""Sapwood servers: one for each store that all tests share, and ones of a test's own."""
 
-Tests with clients from npm need Node. Where it is missing they are left out and that is said, but never in CI.
-"""
-
-import os
-import shutil
+import functools
 import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
-import pymongo
 import pytest
 
-from tests.conftest import OUTSIDE_URL
+from tests.conftest import new_database
+from tests.programs import npm_packages, required
 from tests.server.client import Client, Socket
 from tests.server.process import Server
-
-NODE = shutil.which("node")
-NODE_FOLDER = Path(__file__).with_name("node")
-left_out = pytest.StashKey[int]()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if NODE is not None or os.environ.get("CI"):
-        return
-    needing = [item for item in items if "node" in getattr(item, "fixturenames", ())]
-    if needing:
-        items[:] = [item for item in items if item not in needing]
-        config.hook.pytest_deselected(items=needing)
-        config.stash[left_out] = len(needing)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if (count := config.stash.get(left_out, 0)) > 0:
-        terminalreporter.write_line(f"Node is missing: {count} tests with clients from npm were left out.")
 
 
 @pytest.fixture(scope="session")
 def node() -> Path:
-    """Where the scripts for Node are, their packages installed."""
-    assert NODE is not None, "Node is missing: install version 20 or later"
-    assert (NODE_FOLDER / "node_modules").exists(), f"run npm ci in {NODE_FOLDER}, as make test does"
-    return NODE_FOLDER
-
-
-@pytest.fixture(scope="session", params=["sqlite", "mongodb"])
-def shared_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
-    """Where the data of the shared servers are."""
-    yield from new_place(request, tmp_path_factory)
+    """The folder of the scripts for Node, with their npm packages installed."""
+    required("Node 20 or later", "node")
+    return npm_packages(Path(__file__).with_name("node"))
 
 
 def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
-    """A place for data that outlives one test, of the kind that is the request's parameter."""
+    """A folder or the URL of a database, whichever the request's parameter names, for data that outlives one test."""
     if request.param == "sqlite":
         yield tmp_path_factory.mktemp("shared") / "data"
-        return
-    url: str = request.getfixturevalue("mongodb_url")
-    name = f"test-{uuid.uuid4().hex}"
-    yield urlsplit(url)._replace(path=f"/{name}").geturl()
-    if OUTSIDE_URL is not None:  # ours goes whole, and dropping parts of it has been seen to hang
-        with pymongo.MongoClient(url) as client:
-            client.drop_database(name)
+    else:
+        yield from new_database(request.getfixturevalue("mongodb_url"))
+
+
+class SharedServers:
+    """Two servers on the same data, each started when a test first asks for it."""
+
+    def __init__(self, place: Path | str, logs: Path) -> None:
+        self._place = place
+        self._logs = logs
+        self._started: list[Server] = []
+
+    @functools.cached_property
+    def first(self) -> Server:
+        """The server that most tests talk to."""
+        return self._start()
+
+    @functools.cached_property
+    def second(self) -> Server:
+        """A second server, for tests of what one server sees of another."""
+        return self._start()
+
+    def _start(self) -> Server:
+        server = Server(self._place, self._logs / f"log-{len(self._started)}")
+        server.start()
+        self._started.append(server)
+        return server
+
+    def end(self) -> None:
+        """Ends the servers that were started."""
+        for server in self._started:
+            server.end()
+            print(server.output)
 
 
 @pytest.fixture(scope="session")
-def shared(shared_place: Path | str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def sqlite_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
+    """The shared servers on SQLite."""
+    folder = tmp_path_factory.mktemp("shared")
+    servers = SharedServers(folder / "data", folder)
+    yield servers
+    servers.end()
+
+
+@pytest.fixture(scope="session")
+def mongodb_servers(mongodb_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
+    """The shared servers on MongoDB."""
+    for place in new_database(mongodb_url):
+        servers = SharedServers(place, tmp_path_factory.mktemp("shared"))
+        yield servers
+        servers.end()
+
+
+@pytest.fixture(scope="session", params=["sqlite", "mongodb"])
+def shared_servers(request: pytest.FixtureRequest) -> SharedServers:
+    """The shared servers of each store in turn. They outlive the turns, which change with every test file."""
+    servers: SharedServers = request.getfixturevalue(f"{request.param}_servers")
+    return servers
+
+
+@pytest.fixture(scope="session")
+def shared(shared_servers: SharedServers) -> Server:
     """A server that many tests talk to, each about sessions of its own, and that none of them ends."""
-    server = Server(shared_place, tmp_path_factory.mktemp("shared") / "log")
-    server.start()
-    yield server
-    server.end()
-    print(server.output)
+    return shared_servers.first
 
 
 @pytest.fixture(scope="session")
-def neighbour(shared: Server, shared_place: Path | str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def neighbour(shared: Server, shared_servers: SharedServers) -> Server:
     """A second server on the data of the shared one."""
-    server = Server(shared_place, tmp_path_factory.mktemp("neighbour") / "log")
-    server.start()
-    yield server
-    server.end()
-    print(server.output)
+    return shared_servers.second
 
 
 @pytest.fixture
@@ -107,14 +119,14 @@ def name() -> str:
 
 
 class Serve(Protocol):
-    """Starts a server, with the options given."""
+    """Starts a server with the given options."""
 
     def __call__(self, *options: str) -> Server: ...
 
 
 @pytest.fixture
 def serve(place: Path | str, tmp_path: Path) -> Iterator[Serve]:
-    """Starts servers, with further options, on the test's own data, and ends those that still run after the test."""
+    """Starts servers with further options on the test's own data, and ends those that still run after the test."""
     servers: list[Server] = []
 
     def start(*options: str) -> Server:

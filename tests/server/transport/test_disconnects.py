@@ -71,7 +71,7 @@ def database(tmp_path: Path) -> Iterator[MongoServer]:
     database = MongoServer(tmp_path / "mongodb")
     database.start()
     yield database
-    database.go_on()
+    database.resume()
     database.stop()
 
 
@@ -111,7 +111,7 @@ async def test_queries_whose_clients_have_gone_are_stopped(
         await dropped.wait_closed()
         await under_way(server, 1)
         assert not staying.done()
-        database.go_on()
+        database.resume()
         assert await staying == {"session": {"id": name}}
         await completing.close()
     assert server.end() == 0

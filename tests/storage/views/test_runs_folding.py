@@ -1,6 +1,6 @@
 """The audit view of any log: folded event by event or at once, whole or from a turn on, each result with its call."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -72,7 +72,6 @@ def logs(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-@settings(max_examples=100, deadline=None)
 @given(logs(), st.integers(0, 40))
 def test_folding_event_by_event_equals_folding_at_once(events: list[Event], own_start: int) -> None:
     fold = Runs("s", own_start)
@@ -80,7 +79,6 @@ def test_folding_event_by_event_equals_folding_at_once(events: list[Event], own_
         assert fold.add(event).done() == runs(events[:count], "s", own_start)
 
 
-@settings(max_examples=100, deadline=None)
 @given(logs())
 def test_a_fold_from_any_turn_on_finds_the_same_runs_of_the_turns_from_there_on(events: list[Event]) -> None:
     whole = runs(events, "s")
@@ -90,7 +88,6 @@ def test_a_fold_from_any_turn_on_finds_the_same_runs_of_the_turns_from_there_on(
         assert runs(events[start:], "s") == whole[place:]
 
 
-@settings(max_examples=100, deadline=None)
 @given(logs())
 def test_totals_of_runs_are_those_of_their_steps_and_calls(events: list[Event]) -> None:
     for run in runs(events, "s"):
@@ -103,7 +100,6 @@ def test_totals_of_runs_are_those_of_their_steps_and_calls(events: list[Event]) 
         assert (run.ended_at is None) == (run.status in (RunStatus.PENDING, RunStatus.RUNNING))
 
 
-@settings(max_examples=200, deadline=None)
 @given(logs())
 def test_each_result_answers_the_call_that_the_rule_names(events: list[Event]) -> None:
     expected = _answers(events)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.events import (
@@ -46,7 +46,6 @@ def rebuilt(drafts: Iterable[Event], cut: int = 0) -> dict[str, RunRow]:
     return rebuild(log(*drafts, cut=cut), session(cut))
 
 
-@settings(max_examples=200, deadline=None)
 @given(logs(), st.integers(0, 40), st.sets(st.integers(0, 40)))
 def test_any_split_into_commits_gives_the_rows_of_a_rebuild(
     events: list[Event], own_start: int, cuts: set[int]
@@ -61,7 +60,6 @@ def test_any_split_into_commits_gives_the_rows_of_a_rebuild(
     assert set(rows) == {event.turn_id for event in events[own_start:] if event.turn_id is not None}
 
 
-@settings(max_examples=100, deadline=None)
 @given(logs(), st.integers(0, 40))
 def test_rows_say_of_a_turn_what_the_audit_view_says(events: list[Event], own_start: int) -> None:
     rows = rebuild(events, session(own_start))
@@ -83,7 +81,6 @@ def test_rows_say_of_a_turn_what_the_audit_view_says(events: list[Event], own_st
             assert row.duration_ms == run.duration_ms
 
 
-@settings(max_examples=100, deadline=None)
 @given(logs(), st.integers(0, 40))
 def test_own_totals_of_source_and_fork_add_up_to_those_of_the_log(events: list[Event], cut: int) -> None:
     source = rebuild(events[:cut], session(id="source")).values()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -105,14 +105,12 @@ def placed(drawn: Sequence[Event]) -> list[Event]:
 
 DRAWN = st.lists(st.booleans().flatmap(lambda usual: CALLS_AND_ANSWERS if usual else OTHERS), min_size=15, max_size=40)
 LOGS = DRAWN.map(placed)
-EXAMPLES = settings(max_examples=150, deadline=None)
 
 
 def lines(surface: Surface) -> list[tuple[object, ...]]:
     return [(*short(message), list(message.source_event_seqs)) for message in surface.messages()]
 
 
-@EXAMPLES
 @given(LOGS)
 def test_every_cut_is_valid_and_what_the_rules_say(log: Sequence[Event]) -> None:
     surface, model = Surface(), Model()
@@ -134,7 +132,6 @@ def refused(surface: Surface, event: Event) -> bool:
     return False
 
 
-@EXAMPLES
 @given(LOGS, st.integers(0, 40), st.integers(0, 40))
 def test_one_more_event_equals_all_at_once(log: Sequence[Event], at: int, then: int) -> None:
     """Also on copies: neither the copy nor what is folded on it shows in the state that it was made of."""
@@ -151,7 +148,6 @@ def test_one_more_event_equals_all_at_once(log: Sequence[Event], at: int, then: 
         assert surface.delivered() == fresh.delivered()
 
 
-@EXAMPLES
 @given(LOGS, st.integers(0, 40))
 def test_every_window_is_valid(log: Sequence[Event], start: int) -> None:
     surface = Surface()
@@ -159,7 +155,6 @@ def test_every_window_is_valid(log: Sequence[Event], start: int) -> None:
         check(surface.add(event))
 
 
-@EXAMPLES
 @given(LOGS, st.integers(0, 12))
 def test_a_trim_leaves_the_newest_records(log: Sequence[Event], keep: int) -> None:
     surface = Surface().add_all(log)
@@ -174,7 +169,6 @@ def test_a_trim_leaves_the_newest_records(log: Sequence[Event], keep: int) -> No
     assert (hides == []) == (left == before)
 
 
-@EXAMPLES
 @given(LOGS, st.integers(0, 40))
 def test_the_chunks_that_matter_suffice(log: Sequence[Event], start: int) -> None:
     start = min(start, len(log))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.transfer.formats.registry import read_document
@@ -89,14 +89,12 @@ def test_flat_messages_of_librechat_give_the_same_logs_as_nested_ones() -> None:
     assert visible_by_id(other) == visible_by_id(read_log(LIBRECHAT))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_broken_conversation_of_chatgpt_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
     good = values(CHATGPT_TREE)[0]
     check_broken("chatgpt", good, odd(good, seed))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_broken_conversation_of_librechat_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
     [good] = values(LIBRECHAT)

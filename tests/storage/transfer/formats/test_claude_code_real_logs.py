@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -163,7 +163,6 @@ def broken_logs(draw: st.DrawFn) -> list[Any]:
     return draw(st.permutations(values)) if draw(st.booleans()) else values
 
 
-@settings(max_examples=150, deadline=None)
 @given(broken_logs())
 def test_whatever_a_record_holds_it_is_read_or_refused(values: list[Any]) -> None:
     source = reader("log", ImportWarnings())

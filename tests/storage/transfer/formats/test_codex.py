@@ -3,7 +3,7 @@ from collections import Counter
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from storage import errors
 from storage.events import (
@@ -646,7 +646,6 @@ MADE = [
 
 
 @given(mutations.mutated(MADE) | mutations.mutated(values_of(LOG)[:70]) | mutations.mutated(OLD))
-@settings(max_examples=250, deadline=None)
 def test_whatever_a_record_holds_it_is_read_or_refused_without_a_trace(drawn: tuple[list[Any], int]) -> None:
     values, changed = drawn
     steps, refused = mutations.read_leniently("codex", values)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -232,7 +232,6 @@ def test_the_surface_is_valid_at_every_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [CANCEL, COMPACTION, FORK, RESUME])
-@settings(deadline=None)
 @given(st.data())
 def test_whatever_a_record_holds_it_is_read_or_refused(name: str, data: st.DataObject) -> None:
     values = [record.value for record in records_of(*document(name)) if isinstance(record, Record)]

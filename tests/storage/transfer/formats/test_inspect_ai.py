@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.events import (
@@ -434,7 +434,6 @@ def test_nesting_without_end_costs_its_message_or_event_alone() -> None:
     assert warnings[-1].startswith("2 records left out, the first: log samples[0] messages[1]: nested deeper than 500")
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=SEEDS, inside=st.booleans())
 def test_nothing_breaks_it(seed: int, inside: bool) -> None:
     log = real()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors, events, text
@@ -96,7 +96,6 @@ def test_all_types_are_drawn() -> None:
     assert {kind.model_fields["type"].default for kind in KINDS} == set(events.WIRE_TYPES)
 
 
-@settings(deadline=None)
 @given(st.lists(DRAFTS, max_size=5))
 def test_any_events_read_back_equal(drafts: list[Event]) -> None:
     assert rewritten(drafts) == drafts
@@ -343,7 +342,6 @@ def test_a_part_of_a_file_gives_the_first_steps_of_the_whole() -> None:
     assert len(whole) == len(MANY)
 
 
-@settings(deadline=None)
 @given(mutated([json.loads(line) for line in MANY]))
 def test_whatever_a_record_holds_it_is_read_or_refused(log: tuple[list[Any], int]) -> None:
     steps, _ = read_leniently(FORMAT, log[0])

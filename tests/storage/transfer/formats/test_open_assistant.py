@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -107,7 +107,6 @@ def test_fewer_records_give_the_first_of_the_steps() -> None:
         assert part == steps[: len(part)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_broken_tree_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
     good = {

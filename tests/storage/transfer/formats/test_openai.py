@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -277,14 +277,12 @@ def test_nul_is_kept() -> None:
     assert reading.sessions[0].events[1] == UserMessage(content="a\0", turn_id="turn-1")
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_broken_conversation_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
     good = {"messages": MESSAGES, "tools": []}
     check_broken("openai", good, odd(good, seed))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_broken_message_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
     good = MESSAGES[seed % len(MESSAGES)]

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.events import (
@@ -394,7 +394,6 @@ def test_surrogates_and_zero_characters_are_kept_as_far_as_they_can_be() -> None
     assert [message["content"] for message in surface(log)] == ["a\0b\ufffd", "I act", "\ufffd"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=SEEDS, number=st.integers(0, 2), streamed=st.booleans())
 def test_nothing_breaks_it(seed: int, number: int, streamed: bool) -> None:
     run = real()[number]

@@ -3,7 +3,7 @@ from collections import Counter
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from storage import errors
 from storage.events import (
@@ -543,7 +543,6 @@ def test_a_record_that_breaks_the_format_is_refused_with_its_place(value: Any, r
 
 
 @given(mutations.mutated(values_of(LOG)[:45] + values_of(ORPHANS)[1:]))
-@settings(max_examples=150, deadline=None)
 def test_whatever_a_record_holds_it_is_read_or_refused(drawn: tuple[list[Any], int]) -> None:
     values, changed = drawn
     steps, refused = mutations.read_leniently("pi", values)
@@ -552,7 +551,6 @@ def test_whatever_a_record_holds_it_is_read_or_refused(drawn: tuple[list[Any], i
 
 
 @given(mutations.mutated(tree()))
-@settings(max_examples=100, deadline=None)
 def test_a_refused_record_leaves_no_trace(drawn: tuple[list[Any], int]) -> None:
     values, _ = drawn
     steps, refused = mutations.read_leniently("pi", values)

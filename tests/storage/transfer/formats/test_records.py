@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -78,7 +78,6 @@ def spellings(value: list[Any], ascii: bool) -> list[str]:
     return [json.dumps(value, ensure_ascii=ascii), *(json.dumps(value, ensure_ascii=ascii, indent=n) for n in (0, 2))]
 
 
-@settings(deadline=None)
 @given(LISTS, st.booleans(), st.sampled_from(["", "\r\n \n"]), st.sampled_from(["\n", "\r\n", "\n\n"]))
 def test_values_come_back_from_lines_and_lists(value: list[Any], ascii: bool, before: str, end: str) -> None:
     for content in spellings(value, ascii):
@@ -87,7 +86,6 @@ def test_values_come_back_from_lines_and_lists(value: list[Any], ascii: bool, be
     assert values(MARK + (before + end.join(lines) + end).encode()) == [value[0], {}, *value[1:]]
 
 
-@settings(deadline=None)
 @given(LISTS, st.booleans())
 def test_values_come_back_from_lists_that_are_read_in_parts(value: list[Any], ascii: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -98,7 +96,6 @@ def test_values_come_back_from_lists_that_are_read_in_parts(value: list[Any], as
                 assert values(content) == value
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(), JSON, max_size=3), LISTS, st.dictionaries(st.text(), JSON, max_size=3))
 def test_an_object_with_samples_gives_the_same_in_parts(
     before: dict[str, Any], samples: list[Any], after: dict[str, Any]
@@ -340,7 +337,6 @@ def test_what_is_no_json_at_all_is_one_text(content: bytes) -> None:
     assert record.repaired == ("\ufffd" in record.value.content)
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.binary(min_size=1, max_size=60) | st.text(alphabet='[]{}",:\\ \n1aé', min_size=1, max_size=60).map(str.encode)
 )

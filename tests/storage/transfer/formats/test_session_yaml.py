@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -199,7 +199,6 @@ def test_surrogates_and_zero_characters_are_told_as_text_can_hold_them() -> None
     assert (session.id, session.label, session.events) == (None, "\ufffda", [UserMessage(content="\ufffd\0")])
 
 
-@settings(deadline=None)
 @given(mutated([yaml.safe_load(EXAMPLE)]))
 def test_whatever_a_file_holds_it_is_read_or_refused(file: tuple[list[Any], int]) -> None:
     steps, _ = read_leniently(FORMAT, file[0])

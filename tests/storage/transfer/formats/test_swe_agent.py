@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.events import CustomEvent, Event, RunStatus, StepEnd, StepStart, ToolResult, TurnEnd
@@ -250,7 +250,6 @@ def test_content_in_parts_is_kept() -> None:
     assert [message["content"] for message in surface(log)] == [parts, "b"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=SEEDS, name=st.sampled_from(BOTH))
 def test_nothing_breaks_it(seed: int, name: str) -> None:
     value = real(name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import errors
@@ -347,7 +347,6 @@ WHOLE: list[tuple[str, Any]] = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(WHOLE), SEEDS)
 def test_whatever_is_odd_in_a_conversation_what_comes_of_it_is_sound(whole: tuple[str, Any], seed: int) -> None:
     format, document = whole

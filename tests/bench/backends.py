@@ -1,4 +1,4 @@
-"""The two stores, each with a server process over it and the bare driver beside it."""
+"""The two stores: opened here, behind a server process, or read with the bare driver."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from storage.store import Store
 
 @contextlib.asynccontextmanager
 async def serving(command: Sequence[str]) -> AsyncIterator[int]:
-    """A server process that tells its address on its first line: its port."""
+    """Runs a server process that prints its address on the first line; yields its port."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SAPWOOD_")}
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
     try:
@@ -28,8 +28,8 @@ async def serving(command: Sequence[str]) -> AsyncIterator[int]:
         await process.wait()
 
 
-class Place:
-    """Where a store's data is while it is measured. `kind` is sqlite or mongodb."""
+class Backend:
+    """A store to measure. `kind` is sqlite or mongodb."""
 
     def __init__(self, kind: str, folder: Path, url: str | None = None) -> None:
         self.kind = kind
@@ -38,7 +38,7 @@ class Place:
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Store]:
-        """The store, within this process."""
+        """Opens the store in this process."""
         store = await open_store(Settings(data_dir=self.folder, database_url=self.url))
         try:
             yield store
@@ -47,14 +47,14 @@ class Place:
 
     @contextlib.asynccontextmanager
     async def served(self) -> AsyncIterator[int]:
-        """A server process over the store: its port."""
+        """Runs a Sapwood server on the store; yields its port."""
         where = ["--data-dir", str(self.folder)] if self.url is None else ["--database-url", self.url]
         async with serving([str(Path(sys.executable).parent / "sapwood"), "serve", "--port", "0", *where]) as port:
             yield port
 
     @contextlib.asynccontextmanager
     async def bare_database(self) -> AsyncIterator[Any]:
-        """The MongoDB database through the bare driver, with the store's read and write concerns."""
+        """The bare driver's MongoDB database, with the store's read and write concerns."""
         from motor.motor_asyncio import AsyncIOMotorClient
 
         client: Any = AsyncIOMotorClient(self.url, w="majority", journal=True, readConcernLevel="majority")
