@@ -20,7 +20,7 @@ class RunQueries(Protocol):
     ) -> list[RunRow]:
         """Up to `limit` rows by (startedAt, sort key) descending, only those below `after`.
 
-        The sort key is stored as `place`: it puts the turns of one session in their order.
+        The sort key is `RunRow.place`, where the run starts: it orders runs of the same time.
         """
         ...
 

@@ -22,7 +22,10 @@ UNAUTHORIZED = 13
 
 
 async def open_url(url: str) -> MongoDatabase:
-    """Opens the database that a `mongodb://` URL names, and creates its indexes. Raises StartupError: what to do."""
+    """Opens the database that a `mongodb://` URL names, and creates its indexes.
+
+    Raises StartupError, which says what to do.
+    """
     try:
         parsed = parse_uri(url)
         options: dict[str, Any] = {"appname": "sapwood", **_timeouts(parsed)}
@@ -54,8 +57,8 @@ async def _check(client: AsyncIOMotorClient[Document], hosts: str) -> None:
     hello = await client.admin.command("hello")
     if "setName" not in hello and hello.get("msg") != "isdbgrid":
         raise errors.StartupError(
-            f"the MongoDB server at {hosts} stands alone, and a standalone server has neither transactions nor change "
-            "streams: make it a replica set of one member (start mongod with --replSet rs0, then run rs.initiate() "
+            f"the MongoDB server at {hosts} is standalone, and so has neither transactions nor change streams: "
+            "make it a replica set of one member (start mongod with --replSet rs0, then run rs.initiate() "
             "once in mongosh)"
         )
     version = (await client.admin.command("buildInfo"))["version"]
@@ -77,8 +80,8 @@ def _refused(client: AsyncIOMotorClient[Document], error: PyMongoError, hosts: s
     codes = failure.codes(error)
     if codes & AUTHENTICATION_FAILED or isinstance(error, ConfigurationError):
         return (
-            f"the MongoDB server at {hosts} refuses user or password: correct them in {SETTING}, and if the user is "
-            f"not kept in the database {database}, name the right one with ?authSource=admin"
+            f"the MongoDB server at {hosts} refuses the user or password: correct them in {SETTING}, and if the user "
+            f"is not defined in the database {database}, name the right one with ?authSource=admin"
         )
     if UNAUTHORIZED in codes:
         return (

@@ -64,7 +64,7 @@ class MongoDatabase(Database):
             async with asyncio.timeout_at(deadline):
                 entered = await self._queues.enter(queue)
         except TimeoutError as error:
-            raise errors.Unavailable("other writes to the same session take too long; try again") from error
+            raise errors.Unavailable("other writes to the same session are taking too long; try again") from error
         if self._closing:
             self._queues.leave(entered)
             raise errors.Unavailable("this server is shutting down; try again")
@@ -165,15 +165,15 @@ class _Run:
         self._uncertain: list[MongoTransaction] = []
 
     async def run(self) -> Any:
-        tries = 0
+        attempts = 0
         while True:
             try:
                 done = await self._attempt()
             except failure.DRIVER_ERRORS as error:
-                tries += 1
+                attempts += 1
                 if not self._retries(error):
                     raise self._failure(error) from error
-                await _pause(tries)
+                await _pause(attempts)
             else:
                 self._database.announce(done)
                 return done.result
@@ -209,15 +209,15 @@ class _Run:
         return transaction
 
     async def _commit(self, session: AsyncIOMotorClientSession, transaction: MongoTransaction) -> None:
-        tries = 0
+        attempts = 0
         while True:
             try:
                 await session.commit_transaction()
             except PyMongoError as error:
-                tries += 1
+                attempts += 1
                 # Until the commit reaches it, the server may keep the transaction open, and a new one would conflict.
                 if error.has_error_label("UnknownTransactionCommitResult") and not self._late:
-                    await _pause(tries)
+                    await _pause(attempts)
                     continue
                 if transaction.wrote:
                     self._uncertain.append(transaction)
@@ -230,5 +230,5 @@ class _Run:
         return asyncio.get_running_loop().time() > self._deadline
 
 
-async def _pause(tries: int) -> None:
-    await asyncio.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.004 * 2 ** min(tries, 10))))
+async def _pause(attempts: int) -> None:
+    await asyncio.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.004 * 2 ** min(attempts, 10))))

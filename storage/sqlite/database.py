@@ -47,7 +47,7 @@ class SqliteDatabase(Database):
     @override
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         if quick:
-            # A hop to another thread and back costs ten times a lookup by key. Reads that would block on the lock
+            # A hop to another thread and back costs several times a lookup by key. Reads that would block on the lock
             # use the pool.
             with contextlib.suppress(sqlite3.OperationalError):
                 return _run(query, self._nonblocking())
