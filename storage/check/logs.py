@@ -128,8 +128,7 @@ class LogCheck:
             "open turns and steps": commit.open == state.open,
             "turns": (commit.turns, commit.turn_seqs) == (tuple(turns), tuple(turns.values())),
             "steps": (commit.steps, commit.step_seqs) == (tuple(steps), tuple(steps.values())),
-            "cards": (commit.cards, commit.card_seqs)
-            == (tuple(mark for mark, _ in cards), tuple(seq for _, seq in cards)),
+            "cards": (commit.cards, commit.card_seqs) == (card_marks, card_seqs),
         }
         wrong = [f"has a commit at {commit.first} with wrong {name}" for name, right in agreements.items() if not right]
         if turns or steps:

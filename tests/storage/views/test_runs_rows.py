@@ -19,7 +19,7 @@ from storage.events import (
     UserMessage,
 )
 from storage.session import Segment, SessionMeta
-from storage.views.run_rows import MAX_NAMES, MAX_TEXT, RunRow, apply, begun, rebuild, touched
+from storage.views.run_rows import MAX_NAMES, MAX_TEXT, RunRow, apply, inherited_state, rebuild, touched
 from storage.views.runs import runs
 from tests.storage.views.test_runs import TORN, call, log, result
 from tests.storage.views.test_runs_folding import logs
@@ -38,7 +38,7 @@ def append(rows: dict[str, RunRow], events: Sequence[Event], visible: Sequence[E
     missing = named - found.keys()
     if missing and meta.own_start:
         of_missing = [event for event in visible if event.seq < meta.own_start and event.turn_id in missing]
-        found |= begun({}, of_missing, meta)
+        found |= inherited_state({}, of_missing, meta)
     rows |= apply(found, events, meta)
 
 
