@@ -1,4 +1,4 @@
-"""Cards: what a frontend shows beside texts. In the log a payload is text; here it is read, described and written."""
+"""Cards: what a frontend shows besides texts. A payload is text in the log; this reads, describes and writes it."""
 
 import re
 from collections.abc import Collection
@@ -34,7 +34,7 @@ __all__ = [
 
 MAX_NAME = 60
 MAX_TITLE = 200
-# A field's name stands in a payload as it is, or with escapes.
+# A payload spells a field's name as it is, or with escapes.
 _ID_OR_ESCAPE = re.compile(r"\bid\b|\\")
 
 CardKey = tuple[str, str]
@@ -43,7 +43,7 @@ CardKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A card that can't be shown, and why. `id` and `title` are there where the payload is at least a mapping."""
+    """A card that can't be shown, and why. `id` and `title` are known where the payload is at least a mapping."""
 
     type: str
     reason: str
@@ -52,7 +52,7 @@ class Unreadable:
 
 
 def read_card(card_type: str, payload: str) -> Card | Unreadable:
-    """The card of a payload, YAML or JSON. A payload without `type` is of the type that its event names."""
+    """Reads a payload, YAML or JSON. One without `type` has the type that its event names."""
     try:
         value = notation.load(payload)
     except errors.BadInput as error:
@@ -70,11 +70,11 @@ def read_card(card_type: str, payload: str) -> Card | Unreadable:
         return kind.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return Unreadable(card_type, f"{_place(first['loc'])}: {first['msg']}", **known)
+        return Unreadable(card_type, f"{_path(first['loc'])}: {first['msg']}", **known)
 
 
 def write_card(card: Card) -> str:
-    """The card's payload as YAML: reading it gives the same card."""
+    """The card's payload as YAML. Reading it gives the same card."""
     return notation.dump(card.payload())
 
 
@@ -89,40 +89,40 @@ def to_json(payload: str) -> JsonText:
 
 
 def card_id(card: Card | Unreadable) -> str | None:
-    """The payload's own id as text; an empty one is none."""
+    """The payload's own id as text; None if it is empty."""
     return _as_text(card.id)
 
 
 def key(card_type: str, card: Card | Unreadable) -> CardKey | None:
-    """What versions of one card have in common; None for a card without an id."""
+    """The key that all versions of a card share; None for a card without an id."""
     id = card_id(card)
     return None if id is None else (card_type, id)
 
 
 def may_have_key(payload: str) -> bool:
-    """Whether the payload may be of a card with an id: a quick look that never denies one that has it."""
+    """Whether the card may have an id: a quick check without false negatives."""
     return _ID_OR_ESCAPE.search(payload) is not None
 
 
 def title(card: Card | Unreadable) -> str | None:
-    """The card's title as text; an empty one is none."""
+    """The card's title as text; None if it is empty."""
     return _as_text(card.title)
 
 
 def describe(card: Card | Unreadable) -> str:
-    """One short line for a model that takes no cards, e.g. `[Form shown: Well parameters]`."""
+    """One short line for a model that takes no cards, such as `[Form shown: Well parameters]`."""
     kind = card.type if isinstance(card, Unreadable) else card.name
     about = _line(title(card) or card_id(card) or "", MAX_TITLE)
     return f"[{_line(kind, MAX_NAME) or 'Card'} shown{about and ': '}{about}]"
 
 
 def form_id(card: Card | Unreadable) -> str | None:
-    """Which form definition a card needs."""
+    """The id of the form definition that a card needs; None if it needs none."""
     return _as_text(card.form_id) if isinstance(card, Form) else None
 
 
 def degraded(card: Card | Unreadable, defined: Collection[str]) -> str | None:
-    """Why a card is shown read-only, given the ids of the form definitions that are there; None if it is not."""
+    """Why a card is read-only, given the ids of the existing form definitions; None if it is not."""
     if not isinstance(card, Form):
         return None
     wanted = form_id(card)
@@ -137,14 +137,14 @@ def _as_text(value: object) -> str | None:
     return (value if isinstance(value, str) else text.to_json(value, "id")) or None
 
 
-def _line(value: str, longest: int) -> str:
+def _line(value: str, max_length: int) -> str:
     joined = " ".join(value.split())
-    return joined if len(joined) <= longest else joined[: longest - 1] + "…"
+    return joined if len(joined) <= max_length else joined[: max_length - 1] + "…"
 
 
-def _place(parts: tuple[int | str, ...]) -> str:
-    """Where in a payload, e.g. `items[2].name`."""
-    place = ""
+def _path(parts: tuple[int | str, ...]) -> str:
+    """A path in a payload, such as `items[2].name`."""
+    path = ""
     for part in parts:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
-    return place or "payload"
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path or "payload"

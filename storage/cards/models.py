@@ -32,12 +32,12 @@ def _kind(value: object) -> str:
 
 
 Scalar = Annotated[str | int | float | bool | None, PlainValidator(_scalar)]
-"""Text, or a number or boolean that a writer did not quote; it stays what it is."""
+"""Text, or a number or boolean that a writer did not quote, which stays one."""
 Number = Annotated[int | float | None, PlainValidator(_number)]
 
 
 class Part(BaseModel):
-    """A mapping within a card, made of its payload. Unknown fields and the order of fields are kept."""
+    """A mapping in a payload. Keeps unknown fields and the order of fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="allow", frozen=True)
 
@@ -52,14 +52,14 @@ class Part(BaseModel):
         return made
 
     def payload(self) -> dict[str, Any]:
-        """The fields that were given, as JSON values."""
-        held = dict(self.model_extra or {})
+        """The fields that were given, in order, as JSON values."""
+        fields = dict(self.model_extra or {})
         for name, field in type(self).model_fields.items():
             alias = field.alias or name
-            # An unknown field of a known one's Python name counts as set too.
-            if alias in self._order or (name in self.model_fields_set and name not in held):
-                held[alias] = getattr(self, name)
-        return {name: _plain(held[name]) for name in dict.fromkeys((*self._order, *held)) if name in held}
+            # An unknown field that has the Python name of a known one counts as set too.
+            if alias in self._order or (name in self.model_fields_set and name not in fields):
+                fields[alias] = getattr(self, name)
+        return {name: _plain(fields[name]) for name in dict.fromkeys((*self._order, *fields)) if name in fields}
 
 
 def _plain(value: Any) -> Any:
@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 class Card(Part):
-    """What all cards have. Cards of one type and `id` are versions of one card."""
+    """The fields of every card. Cards of the same type and `id` are versions of one card."""
 
     name: ClassVar[str]
 
@@ -79,6 +79,8 @@ class Card(Part):
 
 
 class FormField(Part):
+    """A field of a form, and the value entered so far."""
+
     id: Scalar = None
     label: Scalar = None
     type: Scalar = None
@@ -86,7 +88,7 @@ class FormField(Part):
 
 
 class Form(Card):
-    """Values to fill in; what the fields allow is said by the definition of its `form_id`."""
+    """Values to fill in. The definition of its `form_id` says what the fields allow."""
 
     name = "Form"
     form_id: Scalar = None
@@ -96,6 +98,8 @@ class Form(Card):
 
 
 class Parameter(Part):
+    """A named value of a parameter set."""
+
     name: Scalar = None
     value_text: Scalar = None
     description: Scalar = None
@@ -111,7 +115,7 @@ class ParameterSet(Card):
 
 
 class Table(Card):
-    """Rows to look at; `rows` may be the first few of `total_row_count`."""
+    """Rows to view; `rows` may be the first few of `total_row_count`."""
 
     name = "Table"
     column_names: list[Scalar] | None = None
@@ -120,21 +124,25 @@ class Table(Card):
     max_preview_rows: Number = None
 
 
-class Mapped(Part):
+class ColumnMapping(Part):
+    """The column of a file that provides a required one."""
+
     required_column: Scalar = None
     matched_column: Scalar = None
 
 
 class ColumnMatch(Card):
-    """Which columns of a file stand for the ones that are needed."""
+    """Which columns of a file provide the required ones."""
 
     name = "ColumnMatch"
     required_columns: list[Any] | None = None
     preview_columns: list[Any] | None = None
-    mappings: list[Mapped] | None = None
+    mappings: list[ColumnMapping] | None = None
 
 
 class WorkflowStep(Part):
+    """A step of a piece of work, and its status."""
+
     id: Scalar = None
     display_name: Scalar = None
     order: Number = None
@@ -142,7 +150,7 @@ class WorkflowStep(Part):
 
 
 class WorkflowStatus(Card):
-    """How far a piece of work has come."""
+    """The progress of a piece of work."""
 
     name = "WorkflowStatus"
     steps: list[WorkflowStep] | None = None

@@ -1,8 +1,8 @@
-"""YAML and JSON text to JSON values and back, without loss.
+"""Converts YAML and JSON text to JSON values and back, without loss.
 
-PyYAML's safe parser gives the events of a document and values are built from them one by one: nothing is composed,
-constructed or expanded, and nesting costs no stack. Scalars are read by YAML 1.2's JSON rules with all spellings of
-null, true and false; what is no JSON value (dates, `yes`, `0x1F`, `007`, `.5`, integers over 64 bits) stays text.
+Values are built one by one from the events of PyYAML's safe parser: nothing is composed, constructed or expanded, and
+nesting uses no stack. Scalars follow YAML 1.2's JSON schema, with all spellings of null, true and false; what is no
+JSON value (dates, `yes`, `0x1F`, `007`, `.5`, integers over 64 bits) stays text.
 https://yaml.org/spec/1.2.2/#102-json-schema
 """
 
@@ -18,7 +18,7 @@ import yaml
 from storage import errors, text
 
 MAX_BYTES = 1024 * 1024
-"""Bytes of a payload that is read; YAML of that size takes a third of a second. A larger one is kept, but not shown."""
+"""Size of a payload that is read: YAML of that size takes a third of a second. Larger ones are stored, not shown."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -33,9 +33,9 @@ _CONSTANTS = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,19})\Z")
-# An exponent without a fraction needs its sign: 1e+21 is a number, 1234e56 may as well be a hash.
+# An exponent without a fraction needs a sign: 1e+21 is a number, 1234e56 may as well be a hash.
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+][0-9]+)\Z")
-# Text that some reader takes for a number or a date is quoted.
+# Quoted: text that some parser would read as a number or a date.
 _NUMBER_LIKE = re.compile(r"[-+.]*[0-9]\S*\Z")
 _RESOLVER: Any = yaml.resolver.Resolver()
 _PLAIN_CHARACTERS = re.compile("[\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufdcf\ufdf0-\ufefe\uff00-\ufffd]*\\Z")
@@ -44,7 +44,7 @@ _ENDS_IN_BLANK = re.compile(r"[ \t]\n")
 
 
 def load(source: str, *, max_bytes: int | None = MAX_BYTES) -> object:
-    """The JSON value of YAML or JSON text. A key is the text that it is written as.
+    """The JSON value of YAML or JSON text. Keys are text, as written.
 
     Raises BadInput, with line and column, for broken text, aliases and anchors, a key given twice, tags of other
     types, nesting over 500 and more than `max_bytes`.
@@ -60,21 +60,21 @@ def load(source: str, *, max_bytes: int | None = MAX_BYTES) -> object:
         return _build(yaml.parse(source, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
         what = error.problem or error.context or "broken"
-        raise errors.BadInput(f"{_place(error.problem_mark or error.context_mark)}{what}") from error
+        raise errors.BadInput(f"{_location(error.problem_mark or error.context_mark)}{what}") from error
     except yaml.YAMLError as error:
         raise errors.BadInput(" ".join(str(error).split())) from error
 
 
 def dump(value: object) -> str:
     """YAML text of a JSON value, keys in order. Loading it, here or in any YAML 1.1 or 1.2 parser, gives the value."""
-    # Values are checked first, as whatever stands in the text must be readable again.
+    # Values are checked first, so that `load` can read the text again.
     checked = text.from_json(text.to_json(value, "payload"))
     emitted: str = yaml.emit(_events(checked), Dumper=_DUMPER, allow_unicode=True, width=2**30)
     return emitted
 
 
 class _NotJsonError(ValueError):
-    """JSON as some write it, but no standard allows: NaN and infinities."""
+    """NaN or infinity, which some writers of JSON produce and no standard allows."""
 
 
 def _load_json(source: str) -> object:
@@ -85,7 +85,7 @@ def _load_json(source: str) -> object:
         parse_float=_float,
         parse_constant=_refuse_constant,
     )
-    # A second look: lone surrogates can come of escapes, and nesting has a limit.
+    # Checked again: escapes can produce lone surrogates, and nesting has a limit.
     return text.from_json(text.to_json(value, "JSON"))
 
 
@@ -112,16 +112,16 @@ def _refuse_constant(name: str) -> NoReturn:
     raise _NotJsonError(name)
 
 
-def _place(mark: Any) -> str:
+def _location(mark: Any) -> str:
     return "" if mark is None else f"line {mark.line + 1} column {mark.column + 1}: "
 
 
 def _refuse(event: Any, what: str) -> NoReturn:
-    raise errors.BadInput(f"{_place(event.start_mark)}{what}")
+    raise errors.BadInput(f"{_location(event.start_mark)}{what}")
 
 
 class _Open:
-    """A list or mapping whose end has not come; `key` is the one that waits for its value."""
+    """A list or mapping that has not ended; `key` is the one whose value is next."""
 
     __slots__ = ("fields", "items", "key")
 
@@ -130,8 +130,8 @@ class _Open:
         self.items: list[object] = []
         self.key: str | None = None
 
-    def take(self, value: object, event: Any) -> None:
-        """Adds an item, a key, or the value of the key before."""
+    def add(self, value: object, event: Any) -> None:
+        """Adds an item, a key, or the value of the last key."""
         if self.fields is None:
             self.items.append(value)
         elif self.key is not None:
@@ -153,11 +153,11 @@ def _build(parsed: Iterable[Any]) -> object:
         kind = type(event)
         if kind is yaml.ScalarEvent:
             _check_anchor(event)
-            stack[-1].take(_scalar(event), event)
+            stack[-1].add(_scalar(event), event)
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             _check_anchor(event)
             opened = _opened(event)
-            stack[-1].take(opened.items if opened.fields is None else opened.fields, event)
+            stack[-1].add(opened.items if opened.fields is None else opened.fields, event)
             stack.append(opened)
             if len(stack) - 1 > text.MAX_NESTING:
                 _refuse(event, f"nested deeper than {text.MAX_NESTING} levels")
@@ -228,7 +228,7 @@ def _events(value: object) -> Iterator[Any]:
 
 
 class _Key(str):
-    """Text that stands as a key, on one line."""
+    """Text used as a key, which is written on one line."""
 
     __slots__ = ()
 
@@ -244,7 +244,7 @@ def _written(value: object) -> Any:
         return yaml.ScalarEvent(None, None, (_reads_as_text(value), True), str(value), style=_style(value))
     if isinstance(value, float):
         digits = repr(value)
-        # YAML 1.1 takes 1e+20 for text.
+        # YAML 1.1 reads 1e+20 as text.
         digits = digits if "." in digits or "e" not in digits else digits.replace("e", ".0e", 1)
         return yaml.ScalarEvent(None, None, (True, False), digits)
     return yaml.ScalarEvent(None, None, (True, False), json.dumps(value))
@@ -258,7 +258,7 @@ def _reads_as_text(value: str) -> bool:
 
 
 def _style(value: str) -> str | None:
-    """Lines as a block; in double quotes what another style could change."""
+    """A block for several lines; double quotes where another style could change the text."""
     if not _PLAIN_CHARACTERS.match(value):
         return '"'
     if "\n" not in value:

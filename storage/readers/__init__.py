@@ -1,1 +1,1 @@
-"""Views of stored sessions, computed from as little of the log as they need."""
+"""Readers: views of stored sessions, computed from as little of the log as possible."""

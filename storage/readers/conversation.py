@@ -1,4 +1,4 @@
-"""Reading pages of a session's conversation, from as little of its log as decides what is on them."""
+"""Reads pages of a session's conversation, from as little of its log as possible."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ DEFAULT = 200
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """Entries in seq order. `next_seq` is where to read on, `prev_seq` where to read back (None: nothing before)."""
+    """Entries in seq order. Read on from `next_seq`, or back from `prev_seq` (None: nothing before)."""
 
     entries: list[Entry]
     next_seq: int
@@ -44,7 +44,7 @@ class ConversationReader:
         last: int | None = None,
         include_system: bool = False,
     ) -> ConversationPage:
-        """A page of the session's conversation, as `read_conversation`."""
+        """A page of the session's conversation; see `read_conversation`."""
         return await self._scope.read(
             lambda queries: read_conversation(
                 queries,
@@ -70,11 +70,11 @@ async def read_conversation(
 ) -> ConversationPage:
     """A page of the conversation: forward from `from_seq`, or with `last` the entries before `before_seq`.
 
-    The entries are those of the whole log's `conversation`. Ends before 4 MiB but holds at least one. Raises BadInput
-    for negative or too large numbers.
+    The entries are those of the whole log's `conversation`. A page ends before 4 MiB but holds at least one entry.
+    Raises BadInput for negative or too large numbers.
 
-    Read are the events of the page and a few around it, hides after it, the newest versions of its cards, and where a
-    call has no result, calls and results after it until there is one.
+    It reads the events of the page and a few around it, later hides, the newest versions of its cards and, where a call
+    has no result, later calls and results until there is one.
     """
     span = reading.asked(
         meta.head,
@@ -92,9 +92,9 @@ async def read_conversation(
 
 
 async def last_shown(queries: Queries, meta: SessionMeta) -> TextEntry | CardEntry | PlaceholderEntry | None:
-    """The last text or card of the conversation, a partial answer too and system messages not; None if there is none.
+    """The last text or card of the conversation; None if there is none. Includes partial answers, not system messages.
 
-    Hiding its `source_event_seqs` takes it away.
+    Hiding its `source_event_seqs` removes it.
     """
     span = Span(0, meta.head, meta.head, count=1, newest_first=True)
     entries, _ = await _Reader(queries, meta, span, tools=False).read()
@@ -103,7 +103,7 @@ async def last_shown(queries: Queries, meta: SessionMeta) -> TextEntry | CardEnt
 
 
 class _Reader:
-    """Reads one page; tool calls stand on it if `tools`. Finding out what has become of them may take a long log."""
+    """Reads one page, without tool calls unless `tools`: finding their results may take reading a long log."""
 
     def __init__(
         self, queries: Queries, meta: SessionMeta, span: Span, *, include_system: bool = False, tools: bool = True
@@ -117,7 +117,7 @@ class _Reader:
         self._cards = CardReading(queries, meta)
 
     async def read(self) -> tuple[list[Entry], int]:
-        """The entries in seq order, and how far the conversation was read."""
+        """The entries in seq order, and the seq that the page reaches."""
         span, window = self._span, self._window
         window.learn(await read_hides(self._queries, self._meta, window.high, self._meta.head))
         await self._grow(back=span.newest_first)
@@ -130,7 +130,7 @@ class _Reader:
             elif window.high < self._meta.head and any(map(window.ends_too_early, chosen)):
                 await self._grow(back=False)
             elif window.tools_to < self._meta.head and any(map(is_unanswered, chosen)):
-                await self._look_for_results()
+                await self._find_results()
             else:
                 break
         if is_all and self._is_exhausted:
@@ -141,7 +141,7 @@ class _Reader:
 
     @property
     def _is_exhausted(self) -> bool:
-        """Whether all of what is asked for is in the window."""
+        """Whether the window holds all of what is asked for."""
         return self._window.low <= self._span.start and self._span.stop <= self._window.high
 
     async def _grow(self, *, back: bool) -> None:
@@ -153,21 +153,21 @@ class _Reader:
         else:
             window.grow(found.events, high=found.reached)
 
-    async def _look_for_results(self) -> None:
+    async def _find_results(self) -> None:
         found = await self._events(self._window.tools_to, self._meta.head, types=TOOLS)
         self._window.learn(found.events, tools_to=found.reached)
 
     async def _events(
         self, low: int, high: int, *, newest_first: bool = False, types: Collection[str] | None = None
     ) -> EventBatch:
-        """As many events again as are known, so that folding them anew costs little."""
+        """Reads as many events again as are known, which bounds the cost of folding them all again."""
         count = max(self._span.count + 1, self._window.tools_to - self._window.low)
         return await reading.read(
             self._queries, self._meta.segments, low, high, count, newest_first=newest_first, types=types
         )
 
     async def _chosen(self) -> tuple[list[Entry], bool]:
-        """The first entries of the window in the page's direction, and whether they are all that it has."""
+        """The first entries of the window in the page's direction, and whether there are no more in it."""
         span, window = self._span, self._window
         shown: list[Entry | ShownCard] = [
             *window.entries(include_system=self._include_system),
@@ -195,7 +195,7 @@ class _Reader:
 
 
 def _size(entry: Entry) -> int:
-    """Bytes of what may be long."""
+    """Bytes of the texts that may be long."""
     match entry:
         case TextEntry():
             texts = [entry.content, entry.blocks]

@@ -1,4 +1,4 @@
-"""The cards of a page: where each is shown, and its newest version, which may be anywhere in the log."""
+"""The cards of a page: their positions, and their newest versions, which may be anywhere in the log."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -21,19 +21,19 @@ from storage.views.live_card import LiveCard, live_card, unhidden
 
 @dataclass(frozen=True, slots=True)
 class ShownCard:
-    """A card that is shown: the first of its versions, at its place, and the seq of the newest."""
+    """A card that is shown: its first version, at its position, and the seq of its newest."""
 
     event: CardEvent
     version: int
 
     @property
     def seq(self) -> int:
-        """Its place."""
+        """Its position."""
         return self.event.seq
 
 
 class CardReading:
-    """Reads what there is of cards outside of a window."""
+    """Reads the versions of cards outside a window."""
 
     def __init__(self, queries: Queries, meta: SessionMeta) -> None:
         self._queries = queries
@@ -45,7 +45,7 @@ class CardReading:
         self._hides_from = meta.head
 
     async def shown(self, window: Window) -> list[ShownCard]:
-        """The cards that are shown at a place in the window, in seq order."""
+        """The cards whose position is in the window, in seq order."""
         events = window.cards()
         keyed: dict[CardKey, list[int]] = defaultdict(list)
         alone: list[int] = []
@@ -55,18 +55,20 @@ class CardReading:
             (alone if key is None else keyed[key]).append(event.seq)
         new = {key: seqs for key, seqs in keyed.items() if key not in self._seqs}
         self._seqs |= {key: set(seqs) for key, seqs in new.items()}
-        await self._look({key: [0, self._meta.head] for key in new})
+        await self._find({key: [0, self._meta.head] for key in new})
         firsts = {key: min(self._seqs[key]) for key in keyed}
         hides = await self._hides_since(window, min(firsts.values(), default=window.low))
-        await self._look({key: _sections(self._seqs[key], hides, self._meta.head) for key in new})
+        await self._find({key: _sections(self._seqs[key], hides, self._meta.head) for key in new})
         live = [live_card(sorted(self._seqs[key]), hides) for key in keyed]
         live += [LiveCard(seq, seq) for seq in unhidden(alone, hides)]
         inside = {event.seq for event in events}
-        found = [card for card in live if card is not None and card.place in inside]
-        return [ShownCard(self._events[card.place], card.version) for card in sorted(found, key=attrgetter("place"))]
+        found = [card for card in live if card is not None and card.position in inside]
+        return [
+            ShownCard(self._events[card.position], card.version) for card in sorted(found, key=attrgetter("position"))
+        ]
 
     async def entry(self, card: ShownCard) -> Entry | None:
-        """The card's entry; None if the newest version is gone, as the session was deleted meanwhile."""
+        """The card's entry; None if the session was deleted meanwhile, and its newest version with it."""
         version = self._events.get(card.version)
         if version is None:
             seq = card.version
@@ -83,22 +85,22 @@ class CardReading:
             self._contents[event.seq] = cards.read_card(event.card_type, event.payload)
         return self._contents[event.seq]
 
-    async def _look(self, sections: Mapping[CardKey, Sequence[int]]) -> None:
-        """Learns the first and the last version of each card between any two of its seqs that follow each other."""
-        begins = [part.start for part in self._meta.segments]
+    async def _find(self, sections: Mapping[CardKey, Sequence[int]]) -> None:
+        """Finds the first and the last version of each card between any two neighbors among its seqs."""
+        starts = [segment.start for segment in self._meta.segments]
         keys: dict[str, CardKey] = {}
         spans: list[MarkSpan] = []
         for key, ends in sections.items():
-            marks = [card_mark(part.log, key) for part in self._meta.segments]
+            marks = [card_mark(segment.log, key) for segment in self._meta.segments]
             keys |= dict.fromkeys(marks, key)
-            inner = [seq for seq in begins if ends and ends[0] < seq < ends[-1]]
+            inner = [seq for seq in starts if ends and ends[0] < seq < ends[-1]]
             for start, stop in pairwise(sorted({*ends, *inner})):
-                spans.append(MarkSpan(marks[bisect_right(begins, start) - 1], start, stop))
+                spans.append(MarkSpan(marks[bisect_right(starts, start) - 1], start, stop))
         for mark, seq in await self._queries.mark_seqs(MarkKind.CARD, spans) if spans else []:
             self._seqs[keys[mark]].add(seq)
 
     async def _hides_since(self, window: Window, seq: int) -> Sequence[SurfaceHide]:
-        """All hides from `seq` on, in order, or from the window's begin if that is before."""
+        """All hides from `seq` on, or from the start of the window if that is earlier, in order."""
         self._hides |= {hide.seq: hide for hide in window.hides()}
         self._hides_from = min(self._hides_from, window.low)
         if seq < self._hides_from:
@@ -109,9 +111,10 @@ class CardReading:
 
 
 def _sections(seqs: Collection[int], hides: Sequence[SurfaceHide], head: int) -> list[int]:
-    """Where the versions of a card, whose first and last are among `seqs`, are set apart by hides; empty if nowhere.
+    """The seqs at which hides separate the versions of a card; empty if none does.
 
-    A hide that ends before the first one takes none, and what comes after the last sets nothing apart.
+    `seqs` holds at least the first and the last version. Hides that end before the first, or follow the last, separate
+    nothing.
     """
     first, last = min(seqs), max(seqs)
     inner = [hide.seq for hide in hides if first < hide.seq < last and hide.to_seq > first]
@@ -119,7 +122,7 @@ def _sections(seqs: Collection[int], hides: Sequence[SurfaceHide], head: int) ->
 
 
 async def read_hides(queries: Queries, meta: SessionMeta, start: int, stop: int) -> list[SurfaceHide]:
-    """The hides with start <= seq < stop; nothing is read of a log that has none."""
+    """The hides with start <= seq < stop. Does not read a log without hides."""
     found: list[SurfaceHide] = []
     while meta.totals.types.get("surface/hide") and start < stop:
         part = await reading.read(queries, meta.segments, start, stop, reading.MAX_PAGE_EVENTS, types=HIDES)

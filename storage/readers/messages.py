@@ -1,9 +1,8 @@
-"""What models get of a session: surface, records, context and prompt, read from the store."""
+"""Reads what models get of a session: surface, records, context and prompt."""
 
 from storage import errors
 from storage.database import Queries
-from storage.readers import surfaces
-from storage.readers.surfaces import Surfaces
+from storage.readers.surfaces import Surfaces, parts
 from storage.scope import Scope
 from storage.session import SessionMeta, present
 from storage.views import context, records
@@ -16,14 +15,14 @@ from storage.views.surface import Surface
 
 
 class MessageReader:
-    """Views of whole logs. Each is of the log up to the head of the session that it is given."""
+    """Reads views of whole logs, each up to the head of the given session."""
 
-    def __init__(self, scope: Scope, kept: Surfaces) -> None:
+    def __init__(self, scope: Scope, surfaces: Surfaces) -> None:
         self._scope = scope
-        self._surfaces = kept
+        self._surfaces = surfaces
 
     async def surface(self, meta: SessionMeta, at_seq: int | None = None) -> Surface:
-        """The surface of the first `at_seq` events, default all; it must not be changed. Raises BadInput."""
+        """The surface of the first `at_seq` events (default: all), which must not be changed. Raises BadInput."""
         if at_seq is not None and not 0 <= at_seq <= meta.head:
             raise errors.BadInput(f"atSeq: must be 0 to the head {meta.head}, is {at_seq}")
         return await self._scope.read(
@@ -40,7 +39,7 @@ class MessageReader:
         offset: int = 0,
         limit: int | None = None,
     ) -> list[Message]:
-        """The message records, as `storage.views.records.records`; since what the memory reflects, if asked so."""
+        """The message records, as `storage.views.records.records`; with `since_memory`, those newer than the memory."""
         return records.records(
             await self.surface(meta),
             role=role,
@@ -51,10 +50,10 @@ class MessageReader:
         )
 
     async def context(self, space: str, id: str) -> PromptContext:
-        """What the next send would give the model, as the session is now. Raises NotFound."""
+        """What the next request to a model would contain, as the session is now. Raises NotFound."""
 
         async def query(queries: Queries) -> PromptContext:
-            # First the slots: an insight that is consumed in between is then seen pending, delivered, or both.
+            # Slots first: an insight that is consumed in between is then seen as pending, delivered or both.
             slots = (await queries.slots(space, [id])).get(id)
             meta = await queries.session(space, id)
             if meta is None:
@@ -66,7 +65,7 @@ class MessageReader:
         return await self._scope.read(query)
 
     async def prompt(self, meta: SessionMeta, guide_prompt: str | None = None) -> list[Message]:
-        """The text history for a model that takes no cards."""
+        """The text history, for a model that takes no cards."""
         folded = Prompt()
         await self._scope.read(lambda queries: _fold(queries, meta, folded))
         return folded.messages(guide_prompt)
@@ -79,5 +78,5 @@ class MessageReader:
 
 
 async def _fold(queries: Queries, meta: SessionMeta, onto: Conversation) -> None:
-    async for part in surfaces.parts(queries, meta.segments, 0, meta.head):
+    async for part in parts(queries, meta.segments, 0, meta.head):
         onto.add_all(part.events)

@@ -1,4 +1,4 @@
-"""Reading runs: the whole runs of one session from its log, and pages of the rows behind them across sessions."""
+"""Reads runs: the whole runs of one session from its log, and pages of their rows across sessions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,17 +17,17 @@ from storage.views.run_rows import RunRow
 from storage.views.runs import Run, Runs
 
 ANSWER_TYPES = frozenset({"turn/start", "tool/call", "tool/result"})
-"""Types of the events that tell which result answers which call."""
+"""Types of the events that decide which result answers which call."""
 LATE_TYPES = frozenset({"tool/result", "run/feedback"})
-"""Types of the events that may still come to a turn that has ended."""
+"""Types of the events that may be logged for a turn after its end."""
 LATE_TEXTS = frozenset({"feedback", "selfEvaluation"})
-"""What these tell of a turn, as fields of its row."""
+"""The fields of a row that these events set."""
 EVENTS_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Rows of runs, those started last first, and whether more follow."""
+    """Rows of runs, the latest started first, and whether more follow."""
 
     rows: list[RunRow]
     more: bool
@@ -45,7 +45,7 @@ class RunReader:
         self._scope = scope
 
     async def of_session(self, meta: SessionMeta, first: int, before_seq: int | None) -> list[Run]:
-        """The runs of a session, as `session_runs`."""
+        """The runs of a session; see `session_runs`."""
         return await self._scope.read(lambda queries: session_runs(queries, meta, first, before_seq))
 
     async def one(self, meta: SessionMeta, turn_id: str) -> Run | None:
@@ -58,15 +58,16 @@ class RunReader:
         Raises BadInput for `first` outside of 0 to 200 and for a cursor of another list.
         """
         check_count(first, MAX_PAGE, "first")
-        kept = selection.as_stored()
-        bound = binding("runs", space, kept)
+        selection = selection.as_stored()
+        bound = binding("runs", space, selection)
         cursor = decode(after, bound)
 
         async def query(queries: Queries) -> RunPage | None:
-            if kept.session_id is not None and await queries.session(space, kept.session_id) is None:
+            session_id = selection.session_id
+            if session_id is not None and await queries.session(space, session_id) is None:
                 return None
-            place = (cursor.time, cursor.id) if cursor else None
-            found = await queries.run_page(space, kept, place, first + 1) if first else []
+            position = (cursor.time, cursor.id) if cursor else None
+            found = await queries.run_page(space, selection, position, first + 1) if first else []
             return RunPage(found[:first], len(found) > first, bound)
 
         return await self._scope.read(query)
@@ -102,8 +103,8 @@ async def one_run(queries: Queries, meta: SessionMeta, turn_id: str) -> Run | No
 async def _whole(queries: Queries, meta: SessionMeta, starts: Mapping[str, int]) -> list[Run]:
     """The runs of all turns that start from the first to the last of `starts`, in that order.
 
-    The log is read on only until they have ended, without chunks, of which there may be many. What comes to a turn
-    later, and what its chunks alone tell, is in its row; further reading is for what rows do not tell.
+    Reads the log only until they have ended, without chunks, of which there may be many. Events logged after a turn's
+    end, and times that only chunks decide, are in its row; the log is read further only for what rows lack.
     """
     rows = await queries.run_rows(meta.space, meta.id, starts.keys())
     seq, stop = min(starts.values()), max(starts.values()) + 1
@@ -114,24 +115,24 @@ async def _whole(queries: Queries, meta: SessionMeta, starts: Mapping[str, int])
         elif fold.waiting:
             types, end = ANSWER_TYPES | LATE_TYPES, meta.head
         else:
-            types, end = LATE_TYPES, max(_untold(meta, start, rows.get(turn)) for turn, start in starts.items())
+            types, end = LATE_TYPES, max(_read_late_to(meta, start, rows.get(turn)) for turn, start in starts.items())
         if seq >= end or not types & meta.totals.types.keys():
             break
         found = await reading.read(queries, meta.segments, seq, end, EVENTS_AT_ONCE, types=types)
         fold.add_all(found.events)
         seq = found.reached
-    return [_told(run, rows.get(run.turn_id)) for run in fold.done()]
+    return [_completed(run, rows.get(run.turn_id)) for run in fold.done()]
 
 
-def _untold(meta: SessionMeta, start: int, row: RunRow | None) -> int:
-    """Up to which seq events that come late to a turn must be read, as its row does not tell of them."""
+def _read_late_to(meta: SessionMeta, start: int, row: RunRow | None) -> int:
+    """Up to which seq to read late events of a turn, because its row lacks them."""
     if row is not None:
         return meta.head if LATE_TEXTS & set(row.cut) else 0
     return meta.own_start if start < meta.own_start else meta.head
 
 
-def _told(run: Run, row: RunRow | None) -> Run:
-    """The run with what its row tells, if it has one, which is if one of its events is the session's own."""
+def _completed(run: Run, row: RunRow | None) -> Run:
+    """The run with the values of its row, which exists if one of its events is the session's own."""
     if row is None:
         return run
     return replace(

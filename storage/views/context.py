@@ -1,4 +1,4 @@
-"""What the next send would give the model: system prompt, insight, surface."""
+"""What the next request to a model would contain: system prompt, insight, surface."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class PromptContext:
 def context(surface: Surface, system_prompt: str | None, pending: Slot | None) -> PromptContext:
     """The context at the surface's head. `pending` is the insight's slot, cleared or not.
 
-    Shown is the insight that was delivered last in a turn still open, so that a runtime that crashed after consuming
-    it gets the same context again, and only else the pending one. An empty system prompt is not sent.
+    It holds the insight that was last delivered in a turn still open, so that a runtime that crashed after consuming it
+    gets the same context again; without one, the pending insight. An empty system prompt is not sent.
     """
     delivered = surface.delivered()
     insight = _present(pending) if delivered is None else _as_slot(delivered)
@@ -45,5 +45,5 @@ def _present(slot: Slot | None) -> Slot | None:
 
 
 def _as_slot(event: InsightDelivered) -> Slot:
-    """A slot as its delivery tells it: the event holds its content and version whole, and its own time and place."""
+    """The slot that was delivered: its content and version, and the time and seq of the delivery."""
     return Slot(content=event.content, version=event.version, updated_at=event.timestamp or 0, at_seq=event.seq)

@@ -1,15 +1,15 @@
 """What people see of a log: texts, cards and tool calls in order. A fold over events in seq order.
 
-- A text is a message that was appended. One with REPLACE is left out, and what it replaces stays; so is an assistant
-  message that says nothing, as it only carries calls.
+- A text is a message that was appended. A message with REPLACE is left out, and what it replaces stays. An assistant
+  message without content, which only carries calls, is left out too.
 - A bound is a turn or step start or end, or an appended user or assistant message.
-- Text chunks up to the next bound are a partial answer, at the place of the first, unless that bound is the
+- Text chunks up to the next bound are a partial answer, at the position of the first, unless that bound is the
   assistant/message, which holds the whole text.
-- A tool/result belongs to the earliest unanswered call with its id since the last bound, else to the newest before:
-  what is far away never decides, so that a page is known from what is near it.
-- A card takes the place, and the seq, of an earlier one of the same type and payload id.
-- surface/hide acts at its place in the log: a text, call, result or chunk in its range goes, and a card whose place
-  or present version is in its range. A call whose result goes is unanswered again.
+- A tool/result answers the earliest unanswered call with its id since the last bound, else the newest one before.
+  Distant events never decide, so that a page depends only on events near it.
+- A card takes the position, and the seq, of an earlier one of the same type and payload id.
+- surface/hide acts where it is in the log: it removes texts, calls, results and chunks in its range, and cards whose
+  position or current version is in its range. A call whose result is removed is unanswered again.
 """
 
 from bisect import bisect_left, insort
@@ -57,12 +57,12 @@ def conversation(events: Iterable[Event], *, include_system: bool = False) -> li
 
 
 def form_ids(entries: Iterable[Entry]) -> set[str]:
-    """The form definitions that entries ask for."""
+    """The ids of the form definitions that entries need."""
     return {entry.form_id for entry in entries if isinstance(entry, CardEntry) and entry.form_id is not None}
 
 
 def with_forms(entries: Iterable[Entry], defined: Collection[str]) -> list[Entry]:
-    """The entries with forms degraded only where their definition is not among those `defined`."""
+    """The entries, with forms degraded only where their definition is not among those `defined`."""
     return [
         replace(entry, degraded=None)
         if isinstance(entry, CardEntry) and entry.form_id is not None and entry.form_id in defined
@@ -82,7 +82,7 @@ def is_bound(event: Event) -> bool:
 
 
 class Conversation:
-    """Folds events, in seq order, one by one. Events that change nothing in question may be left out."""
+    """Folds events one by one, in seq order. Events that do not affect the entries of interest may be left out."""
 
     def __init__(self) -> None:
         self._items: dict[int, Item] = {}
@@ -116,7 +116,7 @@ class Conversation:
             case CardEvent():
                 self._card(event)
             case TurnStart() | TurnEnd() | StepStart() | StepEnd():
-                self._pass(event)
+                self._pass_bound(event)
             case SurfaceHide():
                 self._hide(event.from_seq, event.to_seq)
         return self
@@ -128,12 +128,12 @@ class Conversation:
             found = [entry for entry in found if not (isinstance(entry, TextEntry) and entry.role is Role.SYSTEM)]
         return sorted(found, key=attrgetter("seq"))
 
-    def _pass(self, bound: Event) -> None:
+    def _pass_bound(self, bound: Event) -> None:
         self._answer = None
         self._bound = bound.seq
 
     def _put(self, item: Item) -> None:
-        self._items[item.place] = item
+        self._items[item.position] = item
         self._made.append((item.event.seq, item))
 
     def _chunk(self, event: AssistantChunk) -> None:
@@ -151,11 +151,11 @@ class Conversation:
         if isinstance(event, AssistantMessage) and self._answer is not None:
             self._remove(self._answer)
         if not isinstance(event, SystemMessage):
-            self._pass(event)
+            self._pass_bound(event)
         self._put(MessageItem(event))
 
     def _replace(self, event: TextEvent) -> None:
-        """What a message that replaces others does: nothing here."""
+        """Folds a message that replaces others: no change here."""
 
     def _result(self, event: ToolResult) -> None:
         waiting = self._waiting.get(event.call_id)
@@ -169,10 +169,10 @@ class Conversation:
     def _card(self, event: CardEvent) -> None:
         content = cards.read_card(event.card_type, event.payload)
         key = cards.key(event.card_type, content)
-        shown = None if key is None else self._cards.get(key)
-        if shown is not None:
-            shown.version, shown.content = event, content
-            self._made.append((event.seq, shown))
+        earlier = None if key is None else self._cards.get(key)
+        if earlier is not None:
+            earlier.version, earlier.content = event, content
+            self._made.append((event.seq, earlier))
             return
         item = CardItem(event, content)
         self._put(item)
@@ -185,7 +185,7 @@ class Conversation:
         hidden = self._made[low:high]
         del self._made[low:high]
         for seq, item in hidden:
-            if item.gone:
+            if item.removed:
                 continue
             if item.hide(seq):
                 self._remove(item)
@@ -194,8 +194,8 @@ class Conversation:
                 insort(self._waiting[item.event.call_id], item, key=attrgetter("event.seq"))
 
     def _remove(self, item: Item) -> None:
-        item.gone = True
-        del self._items[item.place]
+        item.removed = True
+        del self._items[item.position]
         match item:
             case CallItem(result=None):
                 self._waiting[item.event.call_id].remove(item)

@@ -1,7 +1,9 @@
-"""The entries of a conversation, and the items that events make them of."""
+"""The entries of a conversation, and the items that events build them from."""
 
 from dataclasses import dataclass
 from typing import Any
+
+from typing_extensions import override
 
 from storage import cards, text
 from storage.cards import Card, Unreadable
@@ -31,7 +33,7 @@ _ROLES: dict[type[Event], Role] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One thing shown. `seq` is its place; hiding all of `source_event_seqs` takes it away."""
+    """One thing shown, at the position `seq`. Hiding all of `source_event_seqs` removes it."""
 
     seq: int
     timestamp: Instant
@@ -42,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextEntry(Entry):
-    """A message. `partial`: an answer that is still being streamed, or was cut off."""
+    """A message. `partial` marks an answer that is still streaming, or was cut off."""
 
     role: Role
     content: str
@@ -52,9 +54,9 @@ class TextEntry(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardEntry(Entry):
-    """A card in its newest version. `line` stands for it in a prompt; `degraded` says why it is read-only.
+    """A card in its newest version. `line` represents it in a prompt; `degraded` says why it is read-only.
 
-    A form is degraded until `with_forms` has said whether its definition, `form_id`, is there.
+    A form is degraded until `with_forms` finds that its definition, `form_id`, exists.
     """
 
     card_type: str
@@ -69,14 +71,14 @@ class CardEntry(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEntry(Entry):
-    """A tool call with its result, once it is there."""
+    """A tool call, and its result once there is one."""
 
     invocation: ToolInvocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceholderEntry(Entry):
-    """Stands for a card that can't be shown; `text` is one short line, `reason` says why."""
+    """A placeholder for a card that can't be shown. `text` is one short line, `reason` says why."""
 
     text: str
     reason: str
@@ -86,17 +88,17 @@ class PlaceholderEntry(Entry):
 
 
 class Item:
-    """What events have made of one entry. `place` orders it among the others."""
+    """The state of one entry. `position` orders it among the others."""
 
-    __slots__ = ("event", "gone", "place")
+    __slots__ = ("event", "position", "removed")
 
     def __init__(self, event: Event) -> None:
         self.event = event
-        self.place = event.seq
-        self.gone = False
+        self.position = event.seq
+        self.removed = False
 
     def hide(self, seq: int) -> bool:
-        """Takes away what the event at `seq` has made of it; whether the item goes altogether."""
+        """Removes the part that the event at `seq` made; returns whether the whole item is removed."""
         raise NotImplementedError
 
     def entry(self) -> Entry | None:
@@ -105,14 +107,16 @@ class Item:
 
 
 class MessageItem(Item):
-    """A message that was appended, or stands for others."""
+    """A message, appended or in place of others."""
 
     __slots__ = ()
     event: TextEvent
 
+    @override
     def hide(self, seq: int) -> bool:
         return True
 
+    @override
     def entry(self) -> Entry | None:
         event = self.event
         blocks = None if isinstance(event, SystemMessage) else event.blocks
@@ -126,7 +130,7 @@ class MessageItem(Item):
 
 
 class AnswerItem(Item):
-    """Chunks of a text that no message has given whole."""
+    """The chunks of a text that no message holds whole."""
 
     __slots__ = ("pieces",)
 
@@ -134,10 +138,12 @@ class AnswerItem(Item):
         super().__init__(event)
         self.pieces = {event.seq: event}
 
+    @override
     def hide(self, seq: int) -> bool:
         self.pieces.pop(seq, None)
         return False
 
+    @override
     def entry(self) -> Entry | None:
         pieces = [piece for piece in self.pieces.values() if piece.delta]
         if not pieces:
@@ -157,9 +163,11 @@ class CallItem(Item):
         super().__init__(event)
         self.result: ToolResult | None = None
 
+    @override
     def hide(self, seq: int) -> bool:
         return seq == self.event.seq
 
+    @override
     def entry(self) -> Entry | None:
         invocation = called(self.event, self.event.step_id)
         if self.result is not None:
@@ -177,9 +185,11 @@ class CardItem(Item):
         self.version = event
         self.content = content
 
+    @override
     def hide(self, seq: int) -> bool:
         return seq in (self.event.seq, self.version.seq)
 
+    @override
     def entry(self) -> Entry | None:
         version, content = self.version, self.content
         common = _common(self.event, tuple(dict.fromkeys((self.event.seq, version.seq))))

@@ -1,7 +1,7 @@
-"""The part of a log that decides what stands in a part of its conversation. Texts and tool calls here; cards apart.
+"""The part of a log that decides a part of its conversation: texts and tool calls; cards are read separately.
 
-What an answer or a call is depends on events around it, up to the next bound. A hide acts on what is before it, so
-those after the window count too, and those before it do not.
+An answer or a call depends on the events around it, up to the next bound. A hide acts on what is before it, so hides
+after the window count, and those before it do not.
 """
 
 from collections.abc import Iterable
@@ -24,13 +24,13 @@ TOOLS = frozenset(
         "tool/result",
     }
 )
-"""What decides which call a result answers."""
+"""Types of the events that decide which call a result answers."""
 
 
 class Window:
-    """All events with low <= seq < high, all hides after it, and tool calls with what answers them up to `tools_to`.
+    """All events with low <= seq < high, all later hides, and all events of `TOOLS` up to `tools_to`.
 
-    Empty at first, at the seq given; it grows at both ends.
+    It is empty at first, at the seq `at`, and grows at both ends.
     """
 
     def __init__(self, at: int) -> None:
@@ -40,7 +40,7 @@ class Window:
         self._last_bound = -1
 
     def grow(self, events: Iterable[Event], *, low: int | None = None, high: int | None = None) -> None:
-        """Takes in the events between an end of the window and what is that end from now on."""
+        """Adds the events between an end of the window and the new end, `low` or `high`."""
         self.low = self.low if low is None else low
         self.high = self.high if high is None else high
         self.tools_to = max(self.tools_to, self.high)
@@ -51,18 +51,18 @@ class Window:
                 self._last_bound = max(self._last_bound, event.seq)
 
     def learn(self, events: Iterable[Event], *, tools_to: int | None = None) -> None:
-        """Takes in hides after the window, or bounds, calls and results after it up to `tools_to`."""
+        """Adds hides after the window, or the events of `TOOLS` after it up to `tools_to`."""
         self._known.update((event.seq, event) for event in events)
         self.tools_to = self.tools_to if tools_to is None else tools_to
 
     def entries(self, *, include_system: bool) -> list[Entry]:
-        """The texts and tool calls in the window as far as is known, in seq order."""
+        """The texts and tool calls in the window, as far as they are known, in seq order."""
         events = sorted(self._known.values(), key=attrgetter("seq"))
         folded = Conversation().add_all(event for event in events if not isinstance(event, CardEvent))
         return [entry for entry in folded.entries(include_system=include_system) if entry.seq < self.high]
 
     def cards(self) -> list[CardEvent]:
-        """The cards in the window, whatever has become of them, in seq order."""
+        """The card events in the window, hidden or not, in seq order."""
         found = [event for event in self._known.values() if isinstance(event, CardEvent)]
         return sorted(found, key=attrgetter("seq"))
 
@@ -72,13 +72,13 @@ class Window:
         return sorted(found, key=attrgetter("seq"))
 
     def begins_too_late(self, entry: Entry) -> bool:
-        """Whether events before the window may decide what this entry of it is."""
+        """Whether this entry may depend on events before the window."""
         if self.low == 0 or (self._first_bound is not None and self._first_bound < entry.seq):
             return False
         return isinstance(entry, ToolEntry) or self._is_streamed(entry)
 
     def ends_too_early(self, entry: Entry) -> bool:
-        """Whether more chunks of this entry, or the message that they become, may come after the window."""
+        """Whether more chunks of this entry, or the message that holds them whole, may be after the window."""
         return self._last_bound < entry.seq and self._is_streamed(entry)
 
     def _is_streamed(self, entry: Entry) -> bool:

@@ -1,4 +1,4 @@
-"""Where the card of one type and payload id stands now, from seqs alone: of its versions, and of what hides them."""
+"""Where a card is shown, and its current version, from seqs alone: those of its versions, and of hides."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -9,35 +9,35 @@ from storage.events import SurfaceHide
 
 @dataclass(frozen=True, slots=True)
 class LiveCard:
-    """The seq of the first version, which is the card's place, and of the newest, which is its content."""
+    """The seq of the first version, which is the card's position, and of the newest, which holds its content."""
 
-    place: int
+    position: int
     version: int
 
 
 def live_card(seqs: Sequence[int], hides: Sequence[SurfaceHide]) -> LiveCard | None:
-    """The card whose versions have these seqs, at least one, after these hides; both in seq order.
+    """The card with versions at these seqs, at least one, after these hides; both in seq order. None if it is hidden.
 
-    A hide that takes the place or the version of the time takes the card away, and the next version starts anew.
-    Hides before the first version may be left out, and versions that are neither the first nor the last between two
-    hides.
+    A hide whose range holds the position or the version at that time removes the card, and the next version starts a
+    new one. Hides before the first version may be left out, and versions that are neither the first nor the last
+    between two hides.
     """
-    place = 0
+    first = 0
     for hide in hides:
         versions = bisect_left(seqs, hide.seq)
-        if place < versions and (_takes(hide, seqs[place]) or _takes(hide, seqs[versions - 1])):
-            place = versions
-            if place == len(seqs):
+        if first < versions and (_covers(hide, seqs[first]) or _covers(hide, seqs[versions - 1])):
+            first = versions
+            if first == len(seqs):
                 return None
-    return LiveCard(seqs[place], seqs[-1])
+    return LiveCard(seqs[first], seqs[-1])
 
 
-def _takes(hide: SurfaceHide, seq: int) -> bool:
+def _covers(hide: SurfaceHide, seq: int) -> bool:
     return hide.from_seq <= seq < hide.to_seq
 
 
 def unhidden(seqs: Sequence[int], hides: Iterable[SurfaceHide]) -> set[int]:
-    """Those of these seqs, in order, that no hide takes."""
+    """Those of these seqs, which are in order, that no hide covers."""
     left = list(seqs)
     for hide in hides:
         del left[bisect_left(left, hide.from_seq) : bisect_left(left, hide.to_seq)]

@@ -1,4 +1,4 @@
-"""Messages as a model gets them, and how the JSON of tool calls and results reads as text."""
+"""Messages as a model gets them, and the text of tool calls and results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from storage.events import Instant, JsonText, ToolResult
 
 
 class Role(StrEnum):
-    """Who speaks in a message."""
+    """The author of a message."""
 
     SYSTEM = "SYSTEM"
     USER = "USER"
@@ -30,8 +30,8 @@ class MessageToolCall:
 class Message:
     """One message. `blocks` is JSON text of the original content parts, `timestamp` (ms) its first event's.
 
-    `source_event_seqs` are the seqs of the events that made it, ascending; empty for a result that was supplied.
-    `repaired` marks what was mended: an answer collected from chunks, or a supplied result.
+    `source_event_seqs` are the seqs of the events that made it, ascending; empty for a supplied result. `repaired`
+    marks an answer collected from chunks, or a supplied result.
     """
 
     role: Role
@@ -46,18 +46,18 @@ class Message:
 
     @property
     def supplied(self) -> bool:
-        """Whether no event made it: a result supplied to keep the list valid."""
+        """Whether no event made it: it is a result supplied to keep the list valid."""
         return not self.source_event_seqs
 
 
 def as_text(value: JsonText) -> str:
-    """A JSON string as it is, anything else as its JSON."""
+    """The text of a JSON string; anything else as JSON."""
     if value.startswith('"'):
         return text.clean(str(text.from_json(value)))
     return value
 
 
 def result_text(event: ToolResult) -> str:
-    """The error and the result of a tool, joined by a blank line where both say something; null says nothing."""
+    """The error and the result of a tool, joined by a blank line if both have text; null counts as none."""
     result = "" if event.result is None or event.result == "null" else as_text(event.result)
     return "\n\n".join(part for part in (event.error, result) if part)

@@ -1,4 +1,4 @@
-"""Messages as OpenAI's chat completions API takes them.
+"""Messages in the format of OpenAI's chat completions API.
 
 https://platform.openai.com/docs/api-reference/chat/create
 """
@@ -18,25 +18,25 @@ _PARTS: dict[Role, frozenset[str]] = {
     Role.ASSISTANT: frozenset({"text", "refusal"}),
     Role.TOOL: frozenset({"text"}),
 }
-"""Per role, the content parts that the API takes."""
+"""The types of content parts that the API accepts, by role."""
 _FIELDS: dict[str, tuple[str, ...]] = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ()}
-"""The texts that a part must have in the object under its own name; a part that is not here holds a text there."""
+"""The texts required in the object under a part's own name; other parts have a text under their name."""
 
 
 def as_array(messages: Iterable[str]) -> JsonText:
-    """A JSON list of messages that are JSON already."""
+    """A JSON list of messages given as JSON."""
     return f"[{','.join(messages)}]"
 
 
 def as_object(message: Message, *, parts: bool = True) -> JsonText:
-    """The message with role, content, tool_calls and tool_call_id, the last two where it has them.
+    """The message as JSON, with role, content and, where it has them, tool_calls and tool_call_id.
 
-    Blocks of types that the API takes from this role stand as content parts. If none is, or without `parts`, the
-    text stands; it also goes before parts none of which is text.
+    Blocks of types that the API accepts from this role become content parts. Without any, or without `parts`, the
+    content is the text. The text also precedes parts none of which is text.
     """
     fields: dict[str, Any] = {"role": message.role.value.lower(), "content": message.content}
     if parts and message.blocks is not None and (known := _parts(message)):
-        # Spliced in, as the message around them would take blocks of the full depth beyond the limit of nesting.
+        # A fragment, because inside the message blocks of the full depth would exceed the limit of nesting.
         fields["content"] = orjson.Fragment(text.to_json(known, "blocks"))
     if message.tool_calls is not None:
         fields["tool_calls"] = [
@@ -53,7 +53,7 @@ def _parts(message: Message) -> list[object]:
     if not isinstance(blocks, list):
         return []
     known = [block for block in blocks if _is_part(block, message.role)]
-    if known and message.content and not any(_says(block) for block in known):
+    if known and message.content and not any(_has_text(block) for block in known):
         return [{"type": "text", "text": message.content}, *known]
     return known
 
@@ -61,11 +61,11 @@ def _parts(message: Message) -> list[object]:
 def _is_part(block: object, role: Role) -> bool:
     if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str) or kind not in _PARTS[role]:
         return False
-    held = block.get(kind)
+    content = block.get(kind)
     if kind not in _FIELDS:
-        return isinstance(held, str)
-    return isinstance(held, dict) and all(isinstance(held.get(name), str) for name in _FIELDS[kind])
+        return isinstance(content, str)
+    return isinstance(content, dict) and all(isinstance(content.get(name), str) for name in _FIELDS[kind])
 
 
-def _says(part: object) -> bool:
+def _has_text(part: object) -> bool:
     return isinstance(part, dict) and part["type"] in ("text", "refusal")

@@ -1,4 +1,4 @@
-"""Message records: the surface's messages without those that were supplied to keep it valid."""
+"""Message records: the surface's messages without supplied results."""
 
 from storage import errors
 from storage.views.message import Message, Role
@@ -14,10 +14,10 @@ def records(
     offset: int = 0,
     limit: int | None = None,
 ) -> list[Message]:
-    """The records of a role that an event with seq >= `from_seq` helped to make; then offset, then limit.
+    """The records of a role with an event at seq >= `from_seq`; then offset and limit apply, in this order.
 
-    `since_memory` is the head that the memory reflects, and a second lower bound. A record that went on growing after
-    a bound counts as new. Raises BadInput for negative numbers.
+    `since_memory`, the head that the memory reflects, is a second lower bound. A record that grew after a bound counts
+    as new. Raises BadInput for negative numbers.
     """
     for name, value in (("fromSeq", from_seq), ("offset", offset), ("limit", limit)):
         if value is not None and value < 0:

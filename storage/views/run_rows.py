@@ -1,8 +1,8 @@
 """The rows behind the `runs` query: one per turn and session whose own log holds an event of the turn.
 
-A row tells how the turn stands, as seen from the session (query, status, feedback, ...), and what the session's own
+A row holds the state of the turn as seen from the session (query, status, feedback, ...), and what the session's own
 events add to it (names, tokens, steps, calls, duration), so that sums over rows count nothing twice. Rows hold nothing
-of a tool's result, so no open calls have to be known to keep them.
+of a tool's result, so updating them needs no open calls.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,22 +28,21 @@ from storage.views.run_values import duration, given, time_of
 from storage.views.runs import first_text
 
 MAX_TEXT = 4_000
-"""Code points of a text in a row. A longer one is cut, and its field named in `cut`: the whole is in the log."""
+"""Code points of a text in a row. A longer one is cut and its field named in `cut`; the whole is in the log."""
 MAX_NAMES = 200
-"""Agent names, and tool names, in a row: the first ones that differ."""
-BEGUN_TYPES = frozenset({"turn/start", "turn/end", "step/start", "user/message", "run/feedback"})
-"""Types of the inherited events that tell how a turn stood when the session began."""
-_TELLING = frozenset({"turn/end", "step/start", "step/end", "tool/call", "run/feedback"})
-"""Types of the events that tell more of a turn than a time, once its first own event and its query are known."""
+"""How many distinct agent names, and tool names, a row holds: the first ones."""
+INHERITED_TYPES = frozenset({"turn/start", "turn/end", "step/start", "user/message", "run/feedback"})
+"""Types of the inherited events that decide the state of a turn when the session began."""
+_CHANGING = frozenset({"turn/end", "step/start", "step/end", "tool/call", "run/feedback"})
+"""Types of the events that change more of a row than a time, once its first own event and its query are known."""
 
 
 class RunRow(Model):
     """A turn in the own log of one session. Times in ms since 1970.
 
-    `since` is the time of the first own event, None for a row that has none yet and is not stored. `updated_at` is
-    that of `runs.Run`. `duration_ms` counts from `since` to the turn's end, if that is an own event too. `cut` names
-    the fields (as in documents) whose text is longer than a row keeps; a self-evaluation that is too long is left out
-    whole.
+    `since` is the time of the first own event; a row without one is not stored. `updated_at` is that of `runs.Run`.
+    `duration_ms` counts from `since` to the turn's end, if that is an own event too. `cut` names the fields (as in
+    documents) whose text is longer than `MAX_TEXT`; a self-evaluation that is too long is left out whole.
     """
 
     space: str
@@ -76,7 +75,7 @@ class RunRow(Model):
 
     @property
     def place(self) -> str:
-        """Orders, as text, the rows of a space that started in the same millisecond; no two of them have the same."""
+        """A unique sort key, as text, among the rows of a space that started in the same millisecond."""
         return f"{self.start_seq:010}/{self.session_id}"
 
 
@@ -84,15 +83,15 @@ _ALIASES = {name: field.alias or name for name, field in RunRow.model_fields.ite
 
 
 def shortened(value: str) -> str:
-    """A text as a row keeps it, and as a value to look rows up by must be cut."""
+    """A text cut as rows store it; values to look rows up by must be cut too."""
     return value[:MAX_TEXT]
 
 
 def touched(events: Iterable[Event], meta: SessionMeta) -> set[str]:
     """The turns whose rows must be read before `events` can be applied to them; often none.
 
-    These are the turns that they name and do not start. Chunks alone need no row in a session without inherited
-    events: there the row is there already, and they do not change it.
+    These are the turns that the events name and do not start. In a session without inherited events, chunks alone need
+    no row: it exists already, and they do not change it.
     """
     started: set[str] = set()
     named: set[str] = set()
@@ -107,13 +106,13 @@ def touched(events: Iterable[Event], meta: SessionMeta) -> set[str]:
     return named - started
 
 
-def begun(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
-    """What inherited events tell of their turns: rows without own events, by turn, to apply own events to.
+def inherited_state(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
+    """Rows of turns as inherited events leave them, by turn, to apply own events to.
 
-    Needed for a turn that has no row yet and was started in an inherited event, which happens once per session and
-    torn turn. To give are the visible log's events from its turn/start to the session's own start: those of the turn
-    alone or with others among them, of the types `BEGUN_TYPES` or of all; in parts too, with the `rows` of the parts
-    before. When they were updated need not be right, as the first own event sets it.
+    Needed for a turn that has no row yet and was started by an inherited event, which happens once per session and
+    torn turn. `events` are those of the visible log from its turn/start to the session's own start: of the turn alone
+    or with others among them, of `INHERITED_TYPES` or of all types. They may come in parts, each with the `rows` of the
+    parts before. `updated_at` need not be right, as the first own event sets it.
     """
     return {**rows, **_fold(rows, (event for event in events if event.seq < meta.own_start), meta)}
 
@@ -121,17 +120,17 @@ def begun(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta
 def apply(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
     """The rows, by turn, that own events of a session change or make.
 
-    `events` are as reading gives them, with seq, session id and timestamp, those of turn starts at least: of others
-    the timestamp is enough, without a seq they count as own. Of `meta` only space, id and own start
-    count. `rows` must hold the row of each turn in `touched(events, meta)`; where none is stored, what `begun` makes
-    of the inherited events stands for it. Events of no turn, or of one that was never started, change nothing.
+    Turn starts need seq, session id and timestamp, as read from the log; other events only a timestamp, and count as
+    own without a seq. Of `meta`, only space, id and own start are used. `rows` must hold the row of each turn in
+    `touched(events, meta)`: the stored one, else that of `inherited_state`. Events of no turn, or of one that was never
+    started, change nothing.
     """
     changed = _fold(rows, events, meta)
     return {turn: row for turn, row in changed.items() if row != rows.get(turn)}
 
 
 def rebuild(events: Iterable[Event], meta: SessionMeta) -> dict[str, RunRow]:
-    """All rows of a session, by turn, from its whole visible log."""
+    """All rows of a session, by turn, folded from its whole visible log."""
     return {turn: row for turn, row in _fold({}, events, meta).items() if row.since is not None}
 
 
@@ -143,16 +142,16 @@ def _fold(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta
             continue
         row = changed.get(event.turn_id)
         if row is None:
-            given = rows.get(event.turn_id)
-            if given is not None:
-                row = given.model_copy()
+            known = rows.get(event.turn_id)
+            if known is not None:
+                row = known.model_copy()
             elif isinstance(event, TurnStart):
                 row = _started(event, meta)
             else:
                 continue
             changed[event.turn_id] = row
-        # Nobody else has this row yet, and a copy for each event would take longer than all else.
-        if row.since is None or row.query is None or event.type in _TELLING:
+        # Changed in place: the row is not shared yet, and a copy per event would take longer than all the rest.
+        if row.since is None or row.query is None or event.type in _CHANGING:
             row.__dict__.update(_changes(row, event, own=event.seq < 0 or event.seq >= own_start))
         elif not isinstance(event, AssistantChunk):
             row.__dict__["updated_at"] = time_of(event)
@@ -209,7 +208,7 @@ def _with(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
 
 
 def _texts(row: RunRow, **texts: str | None) -> dict[str, Any]:
-    """Fields to set to these texts where they are given, as far as a row keeps them, and `cut` with them."""
+    """The changes that set these texts, where given, cut to what a row holds, and `cut` accordingly."""
     changes: dict[str, Any] = {}
     cut = set(row.cut)
     for name, value in texts.items():

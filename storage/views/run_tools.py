@@ -1,4 +1,4 @@
-"""Tool invocations of the audit view: what a call and its result tell, and which call a result answers."""
+"""Tool invocations of the audit view: built from a call and its result, and which call a result answers."""
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
@@ -14,8 +14,8 @@ T = TypeVar("T")
 class ToolInvocation:
     """One call of a tool and, once there, its result. Times in ms since 1970, durations in ms, lengths in code points.
 
-    `success` is None while no result is recorded. `truncated`: the preview is not all that the tool put out, because
-    the writer cut it or because it is longer than a preview.
+    `success` is None while no result is recorded. `truncated`: the preview is not the whole output, because the writer
+    cut it or because it is longer than a preview.
     """
 
     call_id: str
@@ -37,12 +37,12 @@ class ToolInvocation:
 
 
 def called(call: ToolCall, step_id: str | None) -> ToolInvocation:
-    """A call without a result yet, of that step."""
+    """The invocation of a call, in that step, without a result yet."""
     return ToolInvocation(call.call_id, step_id, call.name, call.args, time_of(call))
 
 
 def answered(invocation: ToolInvocation, result: ToolResult) -> ToolInvocation:
-    """The invocation with its result. The output is the result alone; an empty error is none."""
+    """The invocation with its result. The output excludes the error; an empty error counts as none."""
     output = output_of(result.result)
     length = result.output_length if result.output_length is not None else None if output is None else len(output)
     shown = "" if output is None else output[:PREVIEW]
@@ -66,7 +66,7 @@ def answered(invocation: ToolInvocation, result: ToolResult) -> ToolInvocation:
 
 
 class Unanswered(Generic[T]):
-    """The calls of a log that no result has answered yet, each with something to know it by.
+    """The calls of a log that no result has answered yet, each with a key of the caller's choice.
 
     A result answers the earliest unanswered call with its id since the last turn/start, else the newest one before.
     """
@@ -76,21 +76,21 @@ class Unanswered(Generic[T]):
         self._waiting: dict[str, list[tuple[int, T]]] = {}
 
     def turn_started(self) -> None:
-        """Notes a turn/start."""
+        """Records a turn/start."""
         self._turn += 1
 
-    def add(self, call_id: str, known_by: T) -> None:
-        """Notes a call."""
-        self._waiting.setdefault(call_id, []).append((self._turn, known_by))
+    def add(self, call_id: str, key: T) -> None:
+        """Records a call."""
+        self._waiting.setdefault(call_id, []).append((self._turn, key))
 
     def answer(self, call_id: str) -> T | None:
-        """What the call that a result with this id answers is known by, which is answered now; None if none is."""
+        """Answers a call with a result of this id. Returns the key of the call; None if none waits."""
         waiting = self._waiting.get(call_id)
         if not waiting:
             return None
-        place = bisect_left(waiting, self._turn, key=lambda call: call[0])
-        return waiting.pop(place if place < len(waiting) else -1)[1]
+        index = bisect_left(waiting, self._turn, key=lambda call: call[0])
+        return waiting.pop(index if index < len(waiting) else -1)[1]
 
     def waiting(self) -> list[T]:
-        """What the calls that are still unanswered are known by, in no order."""
-        return [known_by for calls in self._waiting.values() for _, known_by in calls]
+        """The keys of the calls that are still unanswered, in no order."""
+        return [key for calls in self._waiting.values() for _, key in calls]

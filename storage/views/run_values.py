@@ -1,40 +1,40 @@
-"""The values that the audit view shows: times, outputs as text, and what a model was given, in short."""
+"""Values that the audit view shows: times, outputs as text, and shortened model inputs."""
 
 from storage import text
 from storage.events import Event, Instant, JsonText
 
 PREVIEW = 500
-"""Code points of an output, and of the content of each message of a model input, that the view keeps."""
+"""Code points shown of an output, and of the content of each message of a model input."""
 NULL = "null"
 
 
 def time_of(event: Event) -> Instant:
-    """When it happened. Events as a log is read have a timestamp; a draft without one counts as of 1970."""
+    """The event's timestamp. Events read from a log have one; a draft without one counts as of 1970."""
     return event.timestamp if event.timestamp is not None else 0
 
 
 def duration(start: Instant, end: Instant) -> float | None:
-    """From one timestamp to the other in ms; None if they are not in order."""
+    """Milliseconds from one timestamp to the other; None if they are not in order."""
     return float(end - start) if end >= start else None
 
 
 def given(value: JsonText | None) -> JsonText | None:
-    """The JSON text, or None where it says null: nothing was given."""
+    """The JSON text; None if it is null."""
     return None if value == NULL else value
 
 
 def output_of(result: JsonText | None) -> str | None:
-    """The output of a tool as text: a string as it is, anything else as JSON; None for null and nothing."""
+    """The output of a tool as text: a string as it is, anything else as JSON; None for null or no result."""
     if result is None or result == NULL:
         return None
     return str(text.from_json(result)) if result.startswith('"') else result
 
 
 def model_input(value: JsonText | None) -> JsonText | None:
-    """Role and content of each message given to a model, each cut after `PREVIEW` code points.
+    """Role and content of each message given to a model, each cut to `PREVIEW` code points.
 
-    The value is a list of messages, or an object with such a list as `messages` (and `system` beside it, which then
-    comes first). What is not a message stands as one without a role.
+    The value is a list of messages, or an object with such a list as `messages`, and maybe `system`, which then is
+    first. Anything that is not a message becomes one without a role.
     """
     if value is None or value == NULL:
         return None
@@ -59,7 +59,7 @@ def _short(message: object) -> dict[str, str | None]:
 
 
 def _content(value: object) -> str | None:
-    """The text of a content; of content parts their texts, and the type in brackets for those that have none."""
+    """The text of a message's content. Of content parts: their texts, or the type in brackets if there is none."""
     if value is None:
         return None
     if isinstance(value, list):

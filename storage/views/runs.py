@@ -1,7 +1,7 @@
 """The audit view: each turn of a log as a run, with its status, totals, steps and tool invocations.
 
-A pure fold over the events of a visible log in seq order, as reading gives them. Events outside of any turn belong to
-no run; replacements and hides change nothing, as they concern the surface alone.
+A pure fold over the events of a visible log, in seq order. Events outside any turn belong to no run. Replacements and
+hides change nothing, as they concern only the surface.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from storage.views.run_values import duration, given, model_input, time_of
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a run. `index` counts per agent name from 0. A step still open when its turn ends, ends with it."""
+    """One step of a run. `index` counts from 0 per agent name. A step still open when its turn ends, ends with it."""
 
     step_id: str
     index: int
@@ -52,9 +52,9 @@ class Step:
 class Run:
     """One turn as seen from one session: the whole of it, inherited events included. Times in ms since 1970.
 
-    `updated_at` is the time of its newest event, chunks of streamed answers aside, unless one is the first of its
-    events that are the session's own. `inherited`: none of its events is the session's own. `tool_invocations` are in
-    call order, those outside any step included.
+    `updated_at` is the time of its newest event. Chunks of streamed answers do not count, unless one is its first event
+    that is the session's own. `inherited`: none of its events is the session's own. `tool_invocations` are in call
+    order, those outside any step included.
     """
 
     session_id: str
@@ -85,17 +85,17 @@ class Run:
 
 
 def first_text(event: Event) -> str | None:
-    """The text of a user's message that can stand for the query of its turn: one that replaces others can't."""
+    """The text of a user's message, which may serve as the query of its turn; None if it replaces others."""
     if isinstance(event, UserMessage) and event.surface_op.op is SurfaceOpKind.APPEND:
         return event.content or None
     return None
 
 
 class Runs:
-    """Folds events, in seq order, into the runs of a session whose own events begin at seq `own_start`.
+    """Folds events, in seq order, into the runs of a session whose own events start at seq `own_start`.
 
-    A fold that begins at a turn/start in the middle of a log finds the same runs of the turns that start from there
-    on; the older ones are left out. Turns that start at seq `stop` or later are left out too.
+    A fold that starts at a turn/start in the middle of a log leaves out older turns, and finds the same runs of the
+    others. Turns that start at seq `stop` or later are left out too.
     """
 
     def __init__(self, session_id: str, own_start: int = 0, stop: int | None = None) -> None:
@@ -120,8 +120,8 @@ class Runs:
             case ToolResult() if event.surface_op.op is SurfaceOpKind.APPEND:
                 call = self._unanswered.answer(event.call_id)
                 if call is not None:
-                    holder, place = call
-                    holder.invocations[place] = answered(holder.invocations[place], event)
+                    holder, index = call
+                    holder.invocations[index] = answered(holder.invocations[index], event)
         return self
 
     def add_all(self, events: Iterable[Event]) -> Self:
@@ -132,21 +132,21 @@ class Runs:
 
     @property
     def open(self) -> bool:
-        """Whether one of the turns has not ended."""
+        """Whether any of the turns has not ended."""
         return any(turn.end is None for turn in self._turns.values())
 
     @property
     def waiting(self) -> bool:
-        """Whether one of their tool invocations has no result."""
+        """Whether any of their tool invocations has no result."""
         return any(each.success is None for turn in self._turns.values() for each in turn.invocations)
 
     def done(self) -> list[Run]:
-        """The runs after the events folded so far, in the order in which their turns started."""
+        """The runs after the events folded so far, in the order of their turn starts."""
         return [turn.run(self._session_id, self._own_start) for turn in self._turns.values()]
 
 
 def runs(events: Iterable[Event], session_id: str, own_start: int = 0) -> list[Run]:
-    """The runs of a log, in the order in which their turns started."""
+    """The runs of a log, in the order of their turn starts."""
     return Runs(session_id, own_start).add_all(events).done()
 
 
@@ -180,7 +180,7 @@ class _Turn:
                 self._start_step(step, event)
             case StepEnd(step_id=str(step)) if step in self.open:
                 self.tokens = min(self.tokens + (event.token_count or 0.0), LARGEST_FLOAT)
-                self._end_step(step, time_of(event), _told(event))
+                self._end_step(step, time_of(event), _measures(event))
             case RunFeedback():
                 self.feedback = self.feedback if event.feedback is None else event.feedback
                 self.self_evaluation = given(event.self_evaluation) or self.self_evaluation
@@ -194,19 +194,19 @@ class _Turn:
         self.open.append(step)
         self.steps[step] = Step(step, index, event.agent_name, model_input(event.model_input), time_of(event))
 
-    def _end_step(self, step: str, at: Instant, told: dict[str, object]) -> None:
+    def _end_step(self, step: str, at: Instant, measures: dict[str, object]) -> None:
         self.open.remove(step)
-        changes = {"ended_at": at, "duration_ms": duration(self.steps[step].started_at, at)} | told
+        changes = {"ended_at": at, "duration_ms": duration(self.steps[step].started_at, at)} | measures
         self.steps[step] = replace(self.steps[step], **changes)  # type: ignore[arg-type]  # names and types of Step's
 
     def call(self, event: ToolCall) -> tuple["_Turn", int]:
-        """Where the invocation of a call is, which belongs to the step that it names, else to the only one open."""
+        """Adds the invocation of a call, in the step that it names, else in the only open one. Returns where it is."""
         step = event.step_id or (self.open[0] if len(self.open) == 1 else None)
         self.invocations.append(called(event, step))
         return self, len(self.invocations) - 1
 
     def run(self, session_id: str, own_start: int) -> Run:
-        """The turn as a run of that session."""
+        """The turn as a run, as seen from that session."""
         start, end = self.start, self.end
         in_step: dict[str | None, list[ToolInvocation]] = {}
         for invocation in self.invocations:
@@ -237,12 +237,12 @@ class _Turn:
         )
 
 
-def _told(event: StepEnd) -> dict[str, object]:
-    """What a step/end says of its step; a duration only where it gives one."""
-    told: dict[str, object] = {
+def _measures(event: StepEnd) -> dict[str, object]:
+    """The fields of its step that a step/end sets; the duration only if it has one."""
+    measures: dict[str, object] = {
         "model_output": given(event.model_output),
         "thought": event.thought,
         "error": event.error,
         "token_count": event.token_count,
     }
-    return told if event.duration_ms is None else told | {"duration_ms": event.duration_ms}
+    return measures if event.duration_ms is None else measures | {"duration_ms": event.duration_ms}

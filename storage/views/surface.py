@@ -29,17 +29,17 @@ from storage.views.surface_node import Node, TextMessage
 from storage.views.surface_nodes import Nodes, Spot
 
 SURFACE_BYTES = 1024
-"""What a surface takes in memory beside its nodes."""
-_TEXT, _REPLACE = ChunkKind.TEXT, SurfaceOpKind.REPLACE  # looked up once: an enum's attributes are slow
+"""What a surface takes in memory besides its nodes."""
+_TEXT, _REPLACE = ChunkKind.TEXT, SurfaceOpKind.REPLACE  # enum attributes are slow to look up
 
 
 class Surface:
     """The surface of the first `head` events of a log, or of those from some seq on.
 
-    An event must have its turn and step filled in, as stored ones have; a draft without seq gets `head`. Where the
-    rules leave something open: a tool result is inside a step if it names one or any is open; a replacement that
-    append would refuse changes nothing; chunks without any text make no message, and those not ended yet are the
-    last node, which can be replaced and hidden; a call whose result was replaced or hidden can be answered again.
+    Events must have their turn and step filled in, as stored ones have; a draft without seq gets `head`. Details: a
+    tool result is inside a step if it names one or any is open. A replacement that append would refuse changes nothing.
+    Chunks without any text make no message; chunks that have not ended are the last node, which can be replaced and
+    hidden. A call whose result was replaced or hidden can be answered again.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Surface:
         self._delivered: dict[str, InsightDelivered] = {}
 
     def copy(self) -> "Surface":
-        """An independent state, which shares all nodes that neither changes."""
+        """An independent copy; the two share all nodes that neither changes."""
         copy = Surface()
         copy.head = self.head
         copy._nodes = self._nodes.copy()
@@ -62,7 +62,7 @@ class Surface:
         return copy
 
     def add(self, event: Event) -> Self:
-        """Folds one more event. Raises ValueError for one that was folded before, or comes out of order."""
+        """Folds one more event. Raises ValueError for one that was folded before, or is out of order."""
         seq = event.seq
         if seq < self.head:
             if seq >= 0:
@@ -82,13 +82,13 @@ class Surface:
         return self
 
     def nodes(self) -> list[Node]:
-        """Each message, with its results, in list order. They must not be changed."""
+        """Each message with its results, in list order. They must not be changed."""
         if not self._answer_streams():
             return list(self._nodes)
         return [*self._nodes, Node(None, chunks=tuple(self._chunks))]
 
     def weight(self) -> int:
-        """About the bytes that it takes in memory, once it was rendered."""
+        """About the bytes that it takes in memory once rendered."""
         return SURFACE_BYTES + sum(node.weight() for node in self.nodes())
 
     def messages(self) -> list[Message]:
@@ -104,18 +104,18 @@ class Surface:
         return openai.as_array(self.openai())
 
     def delivered(self) -> InsightDelivered | None:
-        """The insight that was delivered last in a turn that has not ended."""
+        """The insight that was last delivered in a turn that has not ended."""
         return next(reversed(self._delivered.values()), None)
 
-    def check_replace(self, event: Event, place: str = "event") -> None:
-        """Raises BadInput, naming the place and the rule, unless a replacement finds its nodes; others pass."""
+    def check_replace(self, event: Event, path: str = "event") -> None:
+        """Raises BadInput, naming path and rule, if the event is a replacement that does not find its nodes."""
         if isinstance(event, Surfacing) and event.replaces:
-            self._bounds(event, place)
+            self._bounds(event, path)
 
-    def _bounds(self, event: Surfacing, place: str) -> tuple[Spot, Spot]:
-        start = self._spot(event.surface_op.start, f"{place}.surfaceOp.start")
-        end = self._spot(event.surface_op.end, f"{place}.surfaceOp.end")
-        named = f"{place}.surfaceOp: start {event.surface_op.start}, end {event.surface_op.end}"
+    def _bounds(self, event: Surfacing, path: str) -> tuple[Spot, Spot]:
+        start = self._spot(event.surface_op.start, f"{path}.surfaceOp.start")
+        end = self._spot(event.surface_op.end, f"{path}.surfaceOp.end")
+        named = f"{path}.surfaceOp: start {event.surface_op.start}, end {event.surface_op.end}"
         if start > end:
             raise errors.BadInput(f"{named}: start stands after end in the surface")
         if isinstance(event, ToolResult):
@@ -124,19 +124,19 @@ class Surface:
                 raise errors.BadInput(f"{named}: a tool result replaces exactly one result of callId {event.call_id!r}")
         return start, end
 
-    def _spot(self, seq: int | None, place: str) -> Spot:
+    def _spot(self, seq: int | None, path: str) -> Spot:
         if seq is not None:
             if self._answer_streams() and self._chunks[0].seq == seq:
                 return self._nodes.end()
             if (spot := self._nodes.spot(seq)) is not None:
                 return spot
         raise errors.BadInput(
-            f"{place}: {seq} is no node of the surface; a node is known by the seq of its message's first event, "
+            f"{path}: {seq} is no node of the surface; a node is known by the seq of its message's first event, "
             "a tool result by its own"
         )
 
     def _answer_streams(self) -> bool:
-        """Whether chunks collected so far are a message at the end of the list."""
+        """Whether the chunks collected so far are a message at the end of the list."""
         return any(chunk.delta for chunk in self._chunks)
 
     def _end_chunks(self) -> None:

@@ -1,4 +1,4 @@
-"""Which chunks of a log a surface needs: few, as most are ended by the whole answer."""
+"""Which chunks of a log a surface needs: few, as most belong to answers that were logged whole."""
 
 from collections.abc import Iterable
 
@@ -17,10 +17,10 @@ _BOUNDS = (TurnStart, TurnEnd, StepStart, StepEnd, UserMessage)
 
 
 def chunks_needed(events: Iterable[Event], start: int, head: int) -> list[range]:
-    """The seqs whose chunks matter for folding start <= seq < head onto a surface of `start` events.
+    """The ranges of seqs whose chunks matter for folding start <= seq < head onto a surface of `start` events.
 
-    `events` are all of these but assistant/chunk, in seq order, so that the gaps between them are chunks. Folding
-    them with the chunks of these ranges alone equals folding all.
+    `events` are all of these except assistant/chunk, in seq order, so that gaps between them are chunks. Folding them
+    with only the chunks in the returned ranges equals folding all.
     """
     needed: list[range] = []
     gaps: list[range] = []

@@ -12,11 +12,11 @@ UNKNOWN_OUTCOME = "No result was recorded for this call; its outcome is unknown.
 TextMessage = SystemMessage | UserMessage | AssistantMessage
 
 EVENT_BYTES = 1536
-"""What an event of a node takes in memory beside its text, measured: the event, its places, what is rendered of it."""
+"""What an event of a node takes in memory besides its text, measured: the event, its index entries, its rendering."""
 
 
 def bytes_in_memory(text_bytes: int, events: int) -> int:
-    """About the bytes that so many events take as nodes. Their text is held twice: as it is, and as models get it."""
+    """About the bytes that so many events take as nodes. Their text is held twice: as stored, and as rendered."""
     return 2 * text_bytes + EVENT_BYTES * events
 
 
@@ -36,10 +36,10 @@ class Rendered:
 
 
 class Node:
-    """What events made of one message. `chunks` stand for an `event` that never came.
+    """The events of one message. `chunks` take the place of an `event` that was never logged.
 
-    `calls` and `results` are by call id, results in the order in which they stand. Only the surface whose `owner`
-    the node has may change it; others copy it first.
+    `calls` and `results` are by call id, results in list order. Only the surface with the same `owner` may change the
+    node; others copy it first.
     """
 
     __slots__ = ("_rendered", "calls", "chunks", "event", "owner", "results")
@@ -55,7 +55,7 @@ class Node:
         self._rendered: Rendered | None = None
 
     def changeable(self, owner: object) -> "Node":
-        """This node if it has that owner, else a copy that has; forgets how it was rendered."""
+        """This node if it has that owner, without its rendering; else a copy that has."""
         if self.owner is owner:
             self._rendered = None
             return self
@@ -66,7 +66,7 @@ class Node:
 
     @property
     def seq(self) -> int:
-        """What the node is known by: the seq of the first event of its message."""
+        """The node's id: the seq of the first event of its message."""
         if self.event is not None:
             return self.event.seq
         return self.chunks[0].seq if self.chunks else next(iter(self.calls.values())).seq
@@ -81,15 +81,15 @@ class Node:
         own = (*made, *self.chunks, *self.calls.values(), *self.results.values())
         return bytes_in_memory(sum(map(events.weight, own)), len(own))
 
-    def says_nothing(self) -> bool:
-        """Whether it is left with neither content nor calls."""
+    def is_empty(self) -> bool:
+        """Whether it has neither content nor calls."""
         if self.calls or any(chunk.delta for chunk in self.chunks):
             return False
         event = self.event
         return event is None or (isinstance(event, AssistantMessage) and not event.content and event.blocks is None)
 
     def render(self) -> Rendered:
-        """The message, its results, then a result supplied for each call that has none."""
+        """The message, its results, then a supplied result for each call without one."""
         if self._rendered is None:
             results = [_result(id, result) for id, result in self.results.items()]
             supplied = [_supplied(id) for id in self.calls if id not in self.results]

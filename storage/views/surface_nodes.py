@@ -1,7 +1,7 @@
-"""The list of a surface's nodes: what stands where, which calls wait for a result, and what replacing and hiding do.
+"""The list of a surface's nodes: their order, which calls wait for a result, and what replacing and hiding do.
 
-A node's label is its place: labels ascend in list order and never change. Appended nodes are `_STRIDE` apart; a
-replacement takes the label of the first node that it replaces, or one between a group and what follows it.
+Labels order the nodes: they ascend in list order and never change. Appended nodes are `_STRIDE` apart; a replacement
+takes the label of the first node that it replaces, or one between a group and the next node.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -15,7 +15,7 @@ _STRIDE = 2**32
 
 
 class Spot(NamedTuple):
-    """Where a node stands, in list order; rank 0 is a message, 1 its first result."""
+    """A position in list order. Rank 0 is a message, 1 its first result."""
 
     label: int
     rank: int
@@ -35,7 +35,7 @@ class Nodes:
         self._inserted = 0
 
     def copy(self) -> "Nodes":
-        """An independent list, which shares the nodes until one of the two changes them."""
+        """An independent copy; the two share each node until one changes it."""
         copy = Nodes()
         copy.open = self.open
         copy._order = self._order.copy()
@@ -51,7 +51,7 @@ class Nodes:
         return map(self._nodes.__getitem__, self._order)
 
     def spot(self, seq: int) -> Spot | None:
-        """Where the node that is known by a seq stands, if there is one."""
+        """The position of the node with the id `seq`; None if there is none."""
         label, event = self._made.get(seq, (0, None))
         if event is None:
             return None
@@ -61,22 +61,22 @@ class Nodes:
         return Spot(label, 0) if node.seq == seq else None
 
     def end(self) -> Spot:
-        """Where the next appended node will stand."""
+        """The position of the next appended node."""
         return Spot(self._last + _STRIDE, 0)
 
     def event(self, seq: int) -> Event | None:
-        """The event of that seq if what it made is in the list."""
+        """The event at that seq, if it is part of a node."""
         return self._made.get(seq, (0, None))[1]
 
     def append(self, event: TextMessage | None = None, chunks: tuple[AssistantChunk, ...] = ()) -> int:
-        """Adds a message at the end, of an event, of chunks, or of calls that are to be added. Its label."""
+        """Appends a message of an event, of chunks, or of calls to be added next. Returns its label."""
         self._last += _STRIDE
         self._order.append(self._last)
         self._put(self._last, Node(self._owner, event, chunks))
         return self._last
 
     def call(self, event: ToolCall) -> None:
-        """Adds a call to the open group, or to a new one where there is none or it has the id already."""
+        """Adds a call to the open group, or to a new one if there is none or it has the id already."""
         if self.open is None or event.call_id in self._nodes[self.open].calls:
             self.open = self.append()
         self._own(self.open).calls[event.call_id] = event
@@ -84,7 +84,7 @@ class Nodes:
         self._unanswered.setdefault(event.call_id, []).append(event.seq)
 
     def answer(self, event: ToolResult, turn_start: int) -> None:
-        """Gives a result to the earliest unanswered call since then, else to the newest before, if there is one."""
+        """Adds a result to the earliest unanswered call since `turn_start`, else to the newest before, if any."""
         waiting = self._unanswered.get(event.call_id)
         if waiting is None:
             return
@@ -96,28 +96,28 @@ class Nodes:
         self._made[event.seq] = (label, event)
 
     def replace(self, start: Spot, end: Spot, event: TextMessage) -> None:
-        """Puts a message in the place of the nodes from start to end."""
+        """Replaces the nodes from `start` to `end` by a message."""
         label = start.label
         first, stop = bisect_left(self._order, start.label), bisect_right(self._order, end.label)
         if start.rank:
-            self._take_results(start, end)
+            self._remove_results(start, end)
             first += 1
             self._inserted += 1
             label += _STRIDE - self._inserted
-        for gone in self._order[first:stop]:
-            self._drop(gone)
+        for replaced in self._order[first:stop]:
+            self._drop(replaced)
         self._order[first:stop] = [label]
         self._put(label, Node(self._owner, event))
 
     def replace_result(self, spot: Spot, event: ToolResult) -> None:
-        """Puts a result in the place of the one of its call id."""
+        """Replaces the result with the same call id."""
         node = self._own(spot.label)
         del self._made[node.results[event.call_id].seq]
         node.results[event.call_id] = event
         self._made[event.seq] = (spot.label, event)
 
     def hide(self, start: int, stop: int) -> None:
-        """Takes out what the events with start <= seq < stop made."""
+        """Removes the parts that the events with start <= seq < stop made."""
         touched: dict[int, list[Event]] = {}
         for seq in self._between(start, stop):
             label, event = self._made[seq]
@@ -125,9 +125,9 @@ class Nodes:
         for label, events in sorted(touched.items(), reverse=True):
             node = self._own(label)
             for event in events:
-                self._take(node, event)
+                self._remove(node, event)
             node.chunks = tuple(chunk for chunk in node.chunks if chunk.seq in self._made)
-            if node.says_nothing():
+            if node.is_empty():
                 self._drop(label)
                 del self._order[bisect_left(self._order, label)]
 
@@ -148,7 +148,7 @@ class Nodes:
             self._made[chunk.seq] = (label, chunk)
 
     def _drop(self, label: int) -> None:
-        """Forgets a node; its place in the order is the caller's to clear."""
+        """Deletes a node, except from the order, which is up to the caller."""
         if self.open == label:
             self.open = None
         node = self._nodes.pop(label)
@@ -156,10 +156,10 @@ class Nodes:
             del self._made[seq]
         for id, call in node.calls.items():
             if id not in node.results:
-                self._no_longer_waits(call)
+                self._stop_waiting(call)
 
-    def _take(self, node: Node, event: Event) -> None:
-        """Takes one event's part out of a node, a call with its result."""
+    def _remove(self, node: Node, event: Event) -> None:
+        """Removes one event's part from a node; a call with its result."""
         if self._made.pop(event.seq, None) is None:
             return
         match event:
@@ -168,7 +168,7 @@ class Nodes:
                 if (result := node.results.pop(id, None)) is not None:
                     del self._made[result.seq]
                 else:
-                    self._no_longer_waits(event)
+                    self._stop_waiting(event)
             case ToolResult(call_id=id):
                 del node.results[id]
                 insort(self._unanswered.setdefault(id, []), node.calls[id].seq)
@@ -177,13 +177,13 @@ class Nodes:
             case _:
                 node.event = None
 
-    def _take_results(self, start: Spot, end: Spot) -> None:
+    def _remove_results(self, start: Spot, end: Spot) -> None:
         node = self._own(start.label)
         results = list(node.results.values())
         for result in results[start.rank - 1 : end.rank if end.label == start.label else None]:
-            self._take(node, result)
+            self._remove(node, result)
 
-    def _no_longer_waits(self, call: ToolCall) -> None:
+    def _stop_waiting(self, call: ToolCall) -> None:
         waiting = self._unanswered[call.call_id]
         waiting.remove(call.seq)
         if not waiting:

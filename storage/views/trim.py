@@ -1,4 +1,4 @@
-"""Trimming records: which events to hide so that only the newest records stay."""
+"""Trimming records: which events to hide so that only the newest records stay visible."""
 
 from storage import errors
 from storage.events import SurfaceHide
@@ -6,23 +6,23 @@ from storage.views.surface import Surface
 
 
 def hides_for_trim(surface: Surface, keep_recent: int, reason: str | None = "trimRecords") -> list[SurfaceHide]:
-    """As few hides as leave the newest `keep_recent` records, and the rest of a tool group that this would tear.
+    """The fewest hides that leave the newest `keep_recent` records, and the rest of a tool group that this would tear.
 
-    None if no more records are there; 0 hides all. What lies between hidden records, or before all kept ones, is
-    hidden with them: cards, and what a hidden replacement stood for. Raises BadInput for a negative number.
+    Empty if there are no more records; 0 hides all. Whatever is between hidden records, or before all visible ones, is
+    hidden with them: cards, and what a hidden replacement took the place of. Raises BadInput for a negative number.
     """
     if keep_recent < 0:
         raise errors.BadInput(f"keepRecent: must not be negative, is {keep_recent}")
     nodes = surface.nodes()
-    cut, kept = len(nodes), 0
-    while cut and kept < keep_recent:
+    cut, count = len(nodes), 0
+    while cut and count < keep_recent:
         cut -= 1
-        kept += 1 + len(nodes[cut].results)
-    goes = [(seq, True) for node in nodes[:cut] for seq in node.seqs()]
-    stays = [(seq, False) for node in nodes[cut:] for seq in node.seqs()]
+        count += 1 + len(nodes[cut].results)
+    hidden_seqs = [(seq, True) for node in nodes[:cut] for seq in node.seqs()]
+    visible_seqs = [(seq, False) for node in nodes[cut:] for seq in node.seqs()]
     ranges: list[tuple[int, int]] = []
     start: int | None = 0
-    for seq, hidden in sorted(goes + stays):
+    for seq, hidden in sorted(hidden_seqs + visible_seqs):
         if not hidden:
             start = None
         elif start is not None and ranges:

@@ -1,4 +1,4 @@
-"""Pages of conversations as in tests/contract, of many more and longer logs: in memory, within one transaction."""
+"""Pages of conversations as in tests/contract, of more and longer logs: in memory, in one transaction."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ SPACE = "space"
 
 @contextmanager
 def transaction(statements: list[str] | None = None) -> Iterator[SqliteTransaction]:
-    """One in a store that is gone afterwards. `statements` gets what is asked of it."""
+    """A transaction in a temporary store. Collects the executed SQL in `statements`."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         schema.prepare(connection, "memory")
@@ -39,13 +39,13 @@ def transaction(statements: list[str] | None = None) -> Iterator[SqliteTransacti
 # A hide takes the first chunks of an answer whose end is the newest entry, and cards share an id.
 @example([Part(("card x",)), Part(("chunk",) * 4), Part(("hide", "card x"), 0, 600), Part(("chunk",) * 3)], 1, 0, 1_000)
 @example([Part(("card x", "chunk", "chunk", "chunk", "card x")), Part(("hide near", "card x"), 0, 400)], 1, 0, 1_000)
-def test_any_page_of_any_log_is_that_part_of_the_whole(plan: Sequence[Part], count: int, start: int, stop: int) -> None:
+def test_any_page_of_any_log_is_a_part_of_the_whole(plan: Sequence[Part], count: int, start: int, stop: int) -> None:
     with transaction() as tx:
         meta = drive(write(tx, SPACE, plan))
         drive(check(tx, meta, count, start, stop))
 
 
-def test_hides_are_found_by_their_index() -> None:
+def test_hides_are_read_by_an_index() -> None:
     statements: list[str] = []
     with transaction(statements) as tx:
         meta = drive(lifecycle.create(tx, SPACE, NewSession()))
@@ -61,7 +61,7 @@ def test_hides_are_found_by_their_index() -> None:
             assert plan == "SEARCH commits USING INDEX commits_hides (log=? AND first>? AND first<?)"
 
 
-def test_no_hides_are_looked_for_in_a_log_that_has_none() -> None:
+def test_a_log_without_hides_is_not_searched_for_them() -> None:
     statements: list[str] = []
     with transaction(statements) as tx:
         meta = drive(lifecycle.create(tx, SPACE, NewSession()))
@@ -71,7 +71,7 @@ def test_no_hides_are_looked_for_in_a_log_that_has_none() -> None:
         assert statements == []
 
 
-def test_versions_of_a_card_are_looked_for_only_where_a_hide_can_set_them_apart() -> None:
+def test_versions_of_a_card_are_read_only_where_a_hide_can_separate_them() -> None:
     statements: list[str] = []
     cards = [CardEvent(card_type="Table", payload=f"id: {id}") for id in (1, 2, 2)]
     with transaction(statements) as tx:
@@ -85,7 +85,7 @@ def test_versions_of_a_card_are_looked_for_only_where_a_hide_can_set_them_apart(
         assert len([statement for statement in statements if "kind = 'card'" in statement]) == 1
 
 
-def test_the_last_text_is_found_behind_many_tool_calls_without_asking_for_their_results() -> None:
+def test_the_last_text_before_many_tool_calls_is_found_without_reading_their_results() -> None:
     statements: list[str] = []
     calls = [ToolCall(call_id=f"{number}", name="search", args="{}") for number in range(400)]
     results = [ToolResult(call_id=call.call_id, result="1") for call in calls]

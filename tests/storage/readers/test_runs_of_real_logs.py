@@ -1,4 +1,4 @@
-"""Rows and runs of real logs, as imported, are those that a fold of the whole log gives."""
+"""Rows and runs of imported real logs equal a fold of the whole log."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random logs that a store takes."""
+"""Random logs that a store admits."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tests.storage.views.test_surface_random import DRAWN, placed
 
 
 def admitted(drawn: Sequence[Event]) -> list[Event]:
-    """The events that a log admits one after the other; a replacement that finds no nodes is appended instead."""
+    """The events that a log admits in turn; a replacement that finds no nodes is appended instead."""
     admission, taken = Admission(LogState(), (), 0), []
     for event in drawn:
         try:

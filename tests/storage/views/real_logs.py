@@ -8,7 +8,7 @@ from tests.storage.views.surface_logs import numbered
 
 
 def logs(name: str) -> list[list[Event]]:
-    """The visible logs of a file's sessions, what forks inherit included."""
+    """The visible logs of a file's sessions, including what forks inherit."""
     visible: dict[str, list[Event]] = {}
     for session in read_log(name).sessions:
         inherited = visible[session.source][: session.at_seq] if session.source is not None else []
@@ -17,7 +17,7 @@ def logs(name: str) -> list[list[Event]]:
 
 
 def cuts(log: Sequence[Event]) -> list[int]:
-    """Where windows begin and end: everywhere but inside a run of chunks, where only the text differs."""
+    """Where windows start and end: everywhere except inside a run of chunks, where only the text differs."""
     inside = {
         seq for seq in range(2, len(log)) if all(isinstance(event, AssistantChunk) for event in log[seq - 2 : seq + 1])
     }

@@ -1,4 +1,4 @@
-"""Short names for the events of small logs, and a surface as short tuples."""
+"""Shorthand for the events of small logs, and surfaces as short tuples."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -71,7 +71,7 @@ def folded(*events: Event) -> Surface:
 
 
 def short(message: Message) -> tuple[Any, ...]:
-    """(role, content), with (ids of calls) behind it, or (id of the call answered); `?` for a supplied result."""
+    """(role, content), followed by ids of calls, or by the id of the call answered; `?` for a supplied result."""
     match message:
         case Message(supplied=True):
             return ("?", message.tool_call_id)
@@ -87,5 +87,5 @@ def shown(surface: Surface) -> list[tuple[Any, ...]]:
 
 
 def seqs(surface: Surface) -> list[Sequence[int]]:
-    """What each message came from; empty for supplied results."""
+    """The source events of each message; empty for supplied results."""
     return [tuple(message.source_event_seqs) for message in surface.messages()]

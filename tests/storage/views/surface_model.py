@@ -1,4 +1,4 @@
-"""The rules of the surface told once more, slowly: plain lists, searched from end to end at every event."""
+"""A slow model of the surface's rules: plain lists, searched from end to end at every event."""
 
 import json
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from storage.events import (
 
 @dataclass(eq=False)
 class Group:
-    """A message of an event, of chunks or of calls alone, and its results in order."""
+    """A message of an event, of chunks or only of calls, and its results in order."""
 
     event: Any = None
     chunks: list[AssistantChunk] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Group:
 
 
 class Model:
-    """Folds numbered events; `shown()` is what the surface must show, and from which events."""
+    """Folds numbered events; `shown()` is the expected surface, and its source events."""
 
     def __init__(self) -> None:
         self.groups: list[Group] = []

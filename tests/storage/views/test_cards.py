@@ -1,4 +1,4 @@
-"""Cards: payloads come back as they were, whatever a writer put in; what can't be read says why."""
+"""Cards: any payload comes back as written; an unreadable one says why."""
 
 import pytest
 import yaml
@@ -57,7 +57,7 @@ def test_any_json_value_comes_back_from_yaml(value: object) -> None:
 
 
 @given(VALUES)
-def test_any_parser_of_yaml_reads_what_is_written(value: object) -> None:
+def test_any_yaml_parser_reads_the_output(value: object) -> None:
     assert yaml.safe_load(payload.dump(value)) == value
 
 
@@ -77,7 +77,7 @@ def test_a_card_is_its_payload_in_order_with_unknown_fields(kind: str, data: st.
     assert read_card(kind, cards.write_card(found)) == found
 
 
-def test_a_form_by_its_parts() -> None:
+def test_the_parts_of_a_form() -> None:
     form = card("Form", FORM)
     assert isinstance(form, models.Form) and form.fields is not None
     assert [field.current_value for field in form.fields] == [12, "2026-10-31"]
@@ -120,7 +120,7 @@ def test_json_is_read_like_yaml() -> None:
     assert cards.to_json(cards.to_yaml('{"b":1.0,"a":[null,{"x":"1"}]}')) == '{"b":1.0,"a":[null,{"x":"1"}]}'
 
 
-def test_what_is_no_json_value_stays_text() -> None:
+def test_scalars_that_are_no_json_values_stay_text() -> None:
     texts = ["2026-10-31", "yes", "007", "12:30", ".inf", "+5", "0x1F", "1_000", "1234e56", "18446744073709551616"]
     assert payload.load("\n".join(f"- {text}" for text in texts)) == texts
     assert payload.load('{"a": 1e999, "b": 18446744073709551616}') == {"a": "1e999", "b": "18446744073709551616"}
@@ -154,12 +154,12 @@ def test_a_broken_payload_says_why(text: str, why: str) -> None:
 
 
 def test_a_key_given_twice_is_found_among_very_many() -> None:
-    """A pass over all keys for each of them would take this test hours."""
+    """Comparing each key with all others would take hours."""
     fields = ", ".join(f'"k{number}": 0' for number in [*range(70_000), 69_999])
     assert reason("Table", f"{{{fields}}}") == "the payload can't be read: the key 'k69999' is given twice"
 
 
-def test_an_unknown_type_keeps_what_can_be_told_of_it() -> None:
+def test_a_card_of_unknown_type_keeps_its_id_and_title() -> None:
     assert read_card("Map", "id: 7\ntitle: Where") == Unreadable(
         "Map", "cards of type 'Map' are unknown here", id="7", title="Where"
     )
@@ -199,7 +199,7 @@ def test_a_form_is_degraded_without_its_definition() -> None:
 
 
 @given(SCALARS.filter(lambda id: id not in (None, "")), st.booleans())
-def test_a_quick_look_never_denies_a_key(id: object, as_json: bool) -> None:
+def test_the_quick_check_for_a_key_has_no_false_negatives(id: object, as_json: bool) -> None:
     fields = {"type": "Table", "id": id}
     text = cards.to_json(payload.dump(fields)) if as_json else payload.dump(fields)
     assert cards.key("Table", read_card("Table", text)) is not None
@@ -207,10 +207,10 @@ def test_a_quick_look_never_denies_a_key(id: object, as_json: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"\\u0069d": "x"}', '"\\x69d": x', "? id\n: x", "{id: x}", "'id': x", "!!str id: x"])
-def test_an_id_is_found_however_it_is_written(text: str) -> None:
+def test_an_id_is_found_however_it_is_spelled(text: str) -> None:
     assert cards.key("Table", read_card("Table", text)) == ("Table", "x")
     assert cards.may_have_key(text)
 
 
-def test_a_word_that_holds_id_is_no_id() -> None:
+def test_a_word_that_contains_id_is_no_id() -> None:
     assert not cards.may_have_key("title: a wide grid\n_id: x\nwell_id: 5")

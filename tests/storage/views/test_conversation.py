@@ -40,7 +40,7 @@ COMPACTION, CANCELLED = (
 
 
 def log(*drafts: Event) -> list[Event]:
-    """Drafts as they are read from a log, a second apart unless they say when."""
+    """Drafts as read from a log, a second apart unless they have a timestamp."""
     return [
         draft.model_copy(
             update={"seq": seq, "timestamp": draft.timestamp if draft.timestamp is not None else seq * 1000}
@@ -98,12 +98,12 @@ def shown(*drafts: Event, include_system: bool = False) -> list[tuple[object, ..
     return [short(entry) for entry in conversation(log(*drafts), include_system=include_system)]
 
 
-def test_texts_cards_and_tools_stand_in_order() -> None:
+def test_texts_cards_and_tools_are_in_order() -> None:
     drafts = (TURN, STEP, user("q"), call("a"), result("a", "found"), table("T"), said("answer"), STEP_END, TURN_END)
     assert shown(*drafts) == [(2, "USER", "q"), (3, "a", "found"), (5, "Table", "T"), (6, "ASSISTANT", "answer")]
 
 
-def test_an_entry_tells_where_it_belongs() -> None:
+def test_an_entry_names_its_turn_step_and_events() -> None:
     draft = UserMessage(content="x", blocks="[1]", turn_id="t", step_id="s", timestamp=5)
     assert conversation(log(draft)) == [
         TextEntry(
@@ -119,7 +119,7 @@ def test_an_entry_tells_where_it_belongs() -> None:
     ]
 
 
-def test_system_messages_come_on_request() -> None:
+def test_system_messages_are_included_on_request() -> None:
     drafts = (SystemMessage(content="rules"), user("q"))
     assert shown(*drafts) == [(1, "USER", "q")]
     assert shown(*drafts, include_system=True) == [(0, "SYSTEM", "rules"), (1, "USER", "q")]
@@ -163,7 +163,7 @@ def test_other_events_do_not_end_an_answer() -> None:
     assert shown(user("q"), chunk("a"), *other, chunk("b"))[1:] == [(1, "ASSISTANT", "ab", "partial")]
 
 
-def test_hidden_texts_calls_results_and_chunks_are_gone() -> None:
+def test_hidden_texts_calls_results_and_chunks_are_left_out() -> None:
     drafts = (user("q"), call("a"), result("a", 1), chunk("x"), chunk("y"), said("z"), chunk("v"), chunk("w"))
     assert shown(*drafts, hide(0, 1))[0] == (1, "a", "1")
     assert shown(*drafts, hide(1, 2))[1] == (5, "ASSISTANT", "z")
@@ -173,7 +173,7 @@ def test_hidden_texts_calls_results_and_chunks_are_gone() -> None:
     assert shown(*drafts, hide(0, 0)) == shown(*drafts)
 
 
-def test_hiding_the_events_of_an_entry_takes_it_away() -> None:
+def test_hiding_the_events_of_an_entry_removes_it() -> None:
     drafts = [user("q"), chunk("x"), call("a"), chunk("y"), TURN, result("a"), table("1", "i"), table("2", "i")]
     for entry in conversation(log(*drafts)):
         hides = [hide(seq, seq + 1) for seq in entry.source_event_seqs]
@@ -181,7 +181,7 @@ def test_hiding_the_events_of_an_entry_takes_it_away() -> None:
         assert len(shown(*drafts, *hides)) == 3
 
 
-def test_a_result_that_comes_again_after_its_hide_answers() -> None:
+def test_a_result_logged_again_after_its_hide_answers() -> None:
     assert shown(call("a"), result("a", 1), result("a", 2)) == [(0, "a", "1")]
     assert shown(call("a"), result("a", 1), hide(1, 2), result("a", 2)) == [(0, "a", "2")]
     assert shown(call("a"), result("a", 1), result("a", 2), hide(1, 2)) == [(0, "a", "unanswered")]
@@ -200,7 +200,7 @@ def test_a_result_answers_the_nearest_calls_first() -> None:
     ]
 
 
-def test_an_invocation_has_what_the_result_tells() -> None:
+def test_an_invocation_has_the_values_of_its_result() -> None:
     found = Retrieval(layer="L0", l0_match_count=3, details="[1]")
     made = conversation(
         log(
@@ -227,7 +227,7 @@ def test_an_invocation_has_what_the_result_tells() -> None:
     )
 
 
-def test_a_duration_is_the_events_else_of_timestamps_in_order() -> None:
+def test_a_duration_comes_from_the_event_else_from_ordered_timestamps() -> None:
     def duration(**fields: Any) -> float | None:
         [entry] = conversation(log(call("a").model_copy(update={"timestamp": 100}), result("a", 1, **fields)))
         assert isinstance(entry, ToolEntry)
@@ -238,7 +238,7 @@ def test_a_duration_is_the_events_else_of_timestamps_in_order() -> None:
     assert duration(timestamp=99) is None
 
 
-def test_a_card_takes_the_place_of_an_earlier_one_of_its_type_and_id() -> None:
+def test_a_card_takes_the_position_of_an_earlier_one_of_its_type_and_id() -> None:
     drafts = (table("old", "1"), user("q"), table("new", "1"), table("x", "1", "KnowledgeBase"), table("x"), table("x"))
     assert shown(*drafts) == [
         (0, "Table", "new"),
@@ -254,7 +254,7 @@ def test_a_card_takes_the_place_of_an_earlier_one_of_its_type_and_id() -> None:
 
 
 @pytest.mark.parametrize("hidden", [0, 2])
-def test_a_card_whose_place_or_version_is_hidden_goes(hidden: int) -> None:
+def test_a_card_whose_position_or_version_is_hidden_is_removed(hidden: int) -> None:
     drafts = (table("old", "1"), user("q"), table("new", "1"), hide(hidden, hidden + 1))
     assert shown(*drafts) == [(1, "USER", "q")]
     assert shown(*drafts, table("next", "1")) == [(1, "USER", "q"), (4, "Table", "next")]
@@ -275,7 +275,7 @@ def test_a_bad_card_is_a_placeholder_among_the_rest() -> None:
     ]
 
 
-def test_a_form_is_degraded_unless_its_definition_is_there() -> None:
+def test_a_form_is_degraded_unless_its_definition_exists() -> None:
     entries = conversation(log(*[CardEvent(card_type="Form", payload=f"formId: {id}") for id in "ab"], table("T")))
     assert form_ids(entries) == {"a", "b"}
     reasons = [entry.degraded for entry in with_forms(entries, {"b"}) if isinstance(entry, CardEntry)]

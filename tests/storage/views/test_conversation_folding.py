@@ -26,7 +26,7 @@ from tests.storage.views.test_conversation import (
 
 @st.composite
 def logs(draw: st.DrawFn, size: int = 30) -> list[Event]:
-    """Any log: ids reused, replacements, hides of anything, cards good and bad."""
+    """Any log: reused ids, replacements, hides of anything, valid and invalid cards."""
     drafts: list[Event] = []
     for seq in range(draw(st.integers(0, size))):
         id = draw(st.sampled_from("xy"))

@@ -1,4 +1,4 @@
-"""The prompt: the texts of a log for a model without cards; a card is one line, and YAML is in none of it."""
+"""The prompt: the texts of a log for a model without cards. A card is one line, never YAML."""
 
 from collections.abc import Sequence
 
@@ -36,48 +36,48 @@ def lines(*drafts: Event, guide: str | None = None) -> list[str]:
 RULES = SystemMessage(content="rules")
 
 
-def test_texts_stand_as_they_are_and_cards_as_one_line() -> None:
+def test_texts_are_unchanged_and_cards_are_one_line() -> None:
     form = CardEvent(card_type="Form", payload=FORM)
     drafts = (RULES, TURN, user("q"), said(""), call("a"), result("a", "found"), form, said("done"), TURN_END)
     assert lines(*drafts) == ["S rules", "U q", "A [Form shown: Watering plan for bed 3]", "A done"]
 
 
-def test_a_guide_prompt_stands_for_the_system_messages() -> None:
+def test_a_guide_prompt_replaces_the_system_messages() -> None:
     drafts = (RULES, user("q"), said("a"), SystemMessage(content="more"))
     assert lines(*drafts, guide="Sum it up.") == ["S Sum it up.", "U q", "A a"]
     assert lines(guide="") == ["S "]
     assert lines() == []
 
 
-def test_a_message_tells_where_it_comes_from() -> None:
+def test_a_message_names_its_events() -> None:
     assert prompt(log(user("q"), chunk("a"), chunk("b"))) == [
         Message(Role.USER, "q", source_event_seqs=(0,), timestamp=0),
         Message(Role.ASSISTANT, "ab", source_event_seqs=(1, 2), timestamp=1000, repaired=True),
     ]
 
 
-def test_an_unfinished_answer_is_text_until_its_message_comes() -> None:
+def test_an_unfinished_answer_is_text_until_its_message_is_logged() -> None:
     assert lines(user("q"), chunk("an")) == ["U q", "A an"]
     assert lines(user("q"), chunk("an"), said("answer")) == ["U q", "A answer"]
     assert lines(user("q"), chunk("an"), TURN_END, said("answer")) == ["U q", "A an", "A answer"]
 
 
-def test_what_is_hidden_is_gone() -> None:
+def test_hidden_texts_are_left_out() -> None:
     drafts = (user("q"), said("a"), table("T", "1"), user("r"))
     assert lines(*drafts, hide(1, 3)) == ["U q", "U r"]
     assert lines(*drafts, hide(0, 4), said("b")) == ["A b"]
 
 
-def test_a_card_keeps_the_place_of_its_first_version() -> None:
+def test_a_card_keeps_the_position_of_its_first_version() -> None:
     assert lines(table("old", "1"), user("q"), table("new", "1")) == ["A [Table shown: new]", "U q"]
 
 
-def test_a_card_that_cant_be_read_is_a_line_without_its_payload() -> None:
+def test_an_unreadable_card_is_a_line_without_its_payload() -> None:
     broken = CardEvent(card_type="Table", payload="rows:\n- secret: [")
     assert lines(broken, table("Where", kind="Map")) == ["A [Table shown]", "A [Map shown: Where]"]
 
 
-def test_a_replacement_stands_for_all_between_its_bounds() -> None:
+def test_a_replacement_replaces_everything_between_its_bounds() -> None:
     drafts = (RULES, user("q"), said(""), call("a"), table("T"), result("a"), said("b"), user("r"))
     assert lines(*drafts, instead("summary", 1, 6)) == ["S rules", "U summary", "U r"]
     assert lines(*drafts, instead("summary", 2, 2)) == [
@@ -94,19 +94,19 @@ def test_a_replacement_stands_for_all_between_its_bounds() -> None:
     assert lines(*drafts, system) == ["S rules", "S s", "U r"]
 
 
-def test_a_replacement_takes_no_answer_that_still_comes_in() -> None:
+def test_a_replacement_leaves_an_answer_that_is_streaming() -> None:
     assert lines(user("q"), said("a"), chunk("b"), instead("s", 0, 1), chunk("c")) == ["U s", "A bc"]
     assert lines(user("q"), chunk("b"), said("a"), instead("s", 0, 2)) == ["U s"]
 
 
-def test_a_replacement_that_ends_with_an_answer_that_still_comes_in_takes_it() -> None:
+def test_a_replacement_that_ends_with_a_streaming_answer_replaces_it() -> None:
     log = [user("q"), chunk(""), chunk("half"), instead("s", 0, 1)]
     assert lines(*log) == ["U s"]
     assert lines(*log, chunk("more")) == ["U s", "A more"]
     assert lines(*log, chunk("more"), said("whole")) == ["U s", "A whole"]
 
 
-def test_a_real_compaction_is_followed() -> None:
+def test_a_real_compaction_is_applied() -> None:
     [session] = read_log(COMPACTION).sessions
     first, last = prompt(log(*session.events))
     assert (first.role, first.source_event_seqs) == (Role.USER, (21,))
@@ -115,7 +115,7 @@ def test_a_real_compaction_is_followed() -> None:
 
 
 @pytest.mark.parametrize("name", [*DEEPSEEK, TAU_BENCH])
-def test_real_logs_give_their_texts(name: str) -> None:
+def test_the_prompts_of_real_logs_are_their_texts(name: str) -> None:
     for session in read_log(name).sessions:
         if any("REPLACE" in str(event) for event in session.events):
             continue

@@ -1,4 +1,4 @@
-"""The audit view: what a run, its steps and its tool invocations tell."""
+"""The audit view: runs, their steps and their tool invocations."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -32,7 +32,7 @@ REPLACE = SurfaceOp(op=SurfaceOpKind.REPLACE, start=0, end=0)
 
 
 def log(*drafts: Event, session: str = "s", cut: int = 0, source: str = "source") -> list[Event]:
-    """Drafts as a session's log has them: admitted, one a second unless they say; those below `cut` inherited."""
+    """Drafts as in a session's log: admitted, one a second unless timestamped; those below `cut` inherited."""
     admission = Admission(LogState(), (), 0)
     events = []
     for seq, draft in enumerate(drafts):
@@ -154,7 +154,7 @@ def test_steps_are_indexed_per_agent_name() -> None:
     ]
 
 
-def test_a_step_tells_what_its_end_said() -> None:
+def test_a_step_has_the_values_of_its_end() -> None:
     end = StepEnd(
         step_id="1", model_output='{"text":"hi"}', thought="hm", token_count=7, duration_ms=12.5, error="too slow"
     )
@@ -163,7 +163,7 @@ def test_a_step_tells_what_its_end_said() -> None:
     assert (step.token_count, step.duration_ms, step.started_at, step.ended_at) == (7, 12.5, 1_000, 2_000)
 
 
-def test_a_turn_that_ends_ends_its_open_steps() -> None:
+def test_the_end_of_a_turn_ends_its_open_steps() -> None:
     run = one(TurnStart(turn_id="t"), StepStart(step_id="1"), StepStart(step_id="2"), TurnEnd(turn_id="t"))
     assert [(step.ended_at, step.duration_ms, step.error) for step in run.steps] == [
         (3_000, 2_000, None),
@@ -184,7 +184,7 @@ def test_a_clock_that_runs_backwards_gives_no_durations() -> None:
     assert (run.started_at, run.ended_at, run.updated_at) == (9, 4, 4)
 
 
-def test_the_newest_feedback_and_self_evaluation_given_win() -> None:
+def test_the_newest_feedback_and_self_evaluation_win() -> None:
     drafts = [
         TurnStart(turn_id="t"),
         RunFeedback(turn_id="t", feedback="early", self_evaluation="1"),
@@ -204,7 +204,7 @@ def test_the_newest_feedback_and_self_evaluation_given_win() -> None:
     ]
 
 
-def test_replacements_and_hides_change_nothing_in_the_audit() -> None:
+def test_replacements_and_hides_do_not_change_runs() -> None:
     drafts = [TurnStart(turn_id="t"), UserMessage(content="q"), call(), result(result='"all of it"')]
     compacted = [
         result(result='"in short"', surface_op=SurfaceOp(op=SurfaceOpKind.REPLACE, start=3, end=3)),
@@ -254,6 +254,6 @@ def test_a_torn_turn_is_shown_whole_with_where_it_started() -> None:
     assert inherited.inherited and inherited.status is RunStatus.RUNNING
 
 
-def test_late_feedback_in_a_fork_makes_an_inherited_turn_its_own_too() -> None:
+def test_late_feedback_in_a_fork_makes_an_inherited_turn_its_own() -> None:
     done, *_ = runs(log(*TORN, RunFeedback(turn_id="done", feedback="good"), cut=5), "s", 5)
     assert (done.inherited, done.feedback) == (False, "good")

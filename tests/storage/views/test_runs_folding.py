@@ -101,7 +101,7 @@ def test_totals_of_runs_are_those_of_their_steps_and_calls(events: list[Event]) 
 
 
 @given(logs())
-def test_each_result_answers_the_call_that_the_rule_names(events: list[Event]) -> None:
+def test_each_result_answers_the_call_that_the_rule_selects(events: list[Event]) -> None:
     expected = _answers(events)
     shown: dict[int, ToolInvocation] = {}
     for run in runs(events, "s"):
@@ -114,7 +114,7 @@ def test_each_result_answers_the_call_that_the_rule_names(events: list[Event]) -
 
 
 def _answers(events: list[Event]) -> dict[int, ToolResult]:
-    """The result of each call, by the call's seq: the rule as DESIGN words it, on the whole log each time."""
+    """The result of each call, by the call's seq: the rule in its own words, applied to the whole log each time."""
     answers: dict[int, ToolResult] = {}
     for answer in events:
         if not isinstance(answer, ToolResult) or answer.surface_op.op is SurfaceOpKind.REPLACE:

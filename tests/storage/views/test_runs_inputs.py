@@ -1,4 +1,4 @@
-"""What the audit view keeps of a model's input."""
+"""Model inputs in the audit view."""
 
 import json
 

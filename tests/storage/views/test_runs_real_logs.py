@@ -1,4 +1,4 @@
-"""The audit view of real logs, each looked at by hand. Seconds are seqs here: the logs hold no clock."""
+"""The audit view of real logs, each verified by hand. Timestamps are seqs in seconds: the logs have no clock."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_two_calls_cancelled_by_the_user() -> None:
     assert outputs(run.tool_invocations) == [("call_wait", None), ("call_skipped", None)]
 
 
-def test_a_compaction_in_a_turn_leaves_its_audit_alone() -> None:
+def test_a_compaction_in_a_turn_does_not_change_its_run() -> None:
     [run] = runs(deepseek("compaction-recovery"), "s")
     assert run.query is not None and run.query.startswith("Establish a durable compaction premise")
     assert (run.status, run.step_count, run.token_count) == (RunStatus.SUCCESS, 2, 54)
@@ -116,7 +116,7 @@ def test_real_logs_fold_event_by_event_as_at_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1_000])
-def test_real_logs_in_commits_of_any_size_give_the_rows_of_a_rebuild(size: int) -> None:
+def test_real_logs_in_commits_of_any_size_give_the_rebuilt_rows(size: int) -> None:
     _, child = parent_and_child()
     for events, own_start in ((deepseek("goal-multi-turn-actions"), 0), (child, 42), (child, 20)):
         rows: dict[str, RunRow] = {}

@@ -1,4 +1,4 @@
-"""The rows behind the `runs` query: kept commit by commit they equal those rebuilt from the log."""
+"""The rows behind the `runs` query: updated commit by commit, they equal those rebuilt from the log."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ from storage.events import (
     UserMessage,
 )
 from storage.session import Segment, SessionMeta
-from storage.views.run_rows import MAX_NAMES, MAX_TEXT, RunRow, apply, begun, rebuild, touched
+from storage.views.run_rows import MAX_NAMES, MAX_TEXT, RunRow, apply, inherited_state, rebuild, touched
 from storage.views.runs import runs
 from tests.storage.views.test_runs import TORN, call, log, result
 from tests.storage.views.test_runs_folding import logs
@@ -32,13 +32,13 @@ def session(own_start: int = 0, id: str = "s") -> SessionMeta:
 
 
 def append(rows: dict[str, RunRow], events: Sequence[Event], visible: Sequence[Event], meta: SessionMeta) -> None:
-    """What an append does to the stored rows, reading no more than it has to."""
+    """Updates the stored rows as an append does, reading no more than necessary."""
     named = touched(events, meta)
     found = {turn: rows[turn] for turn in named if turn in rows}
     missing = named - found.keys()
     if missing and meta.own_start:
         of_missing = [event for event in visible if event.seq < meta.own_start and event.turn_id in missing]
-        found |= begun({}, of_missing, meta)
+        found |= inherited_state({}, of_missing, meta)
     rows |= apply(found, events, meta)
 
 
@@ -47,9 +47,7 @@ def rebuilt(drafts: Iterable[Event], cut: int = 0) -> dict[str, RunRow]:
 
 
 @given(logs(), st.integers(0, 40), st.sets(st.integers(0, 40)))
-def test_any_split_into_commits_gives_the_rows_of_a_rebuild(
-    events: list[Event], own_start: int, cuts: set[int]
-) -> None:
+def test_any_split_into_commits_gives_the_rebuilt_rows(events: list[Event], own_start: int, cuts: set[int]) -> None:
     own_start = min(own_start, len(events))
     meta = session(own_start)
     bounds = sorted({own_start, len(events), *(cut for cut in cuts if own_start < cut < len(events))})
@@ -61,7 +59,7 @@ def test_any_split_into_commits_gives_the_rows_of_a_rebuild(
 
 
 @given(logs(), st.integers(0, 40))
-def test_rows_say_of_a_turn_what_the_audit_view_says(events: list[Event], own_start: int) -> None:
+def test_rows_agree_with_the_audit_view(events: list[Event], own_start: int) -> None:
     rows = rebuild(events, session(own_start))
     seen = {run.turn_id: run for run in runs(events, "s", own_start)}
     assert set(rows) == {turn for turn, run in seen.items() if not run.inherited}
@@ -110,7 +108,7 @@ def test_a_torn_turn_counts_in_each_session_for_what_happened_there() -> None:
     assert (source.status, source.duration_ms) == (RunStatus.RUNNING, None)
 
 
-def test_late_feedback_in_a_fork_makes_a_row_that_knows_how_the_turn_ended() -> None:
+def test_late_feedback_in_a_fork_makes_a_row_with_the_status_of_the_turn() -> None:
     row = rebuilt([*TORN, RunFeedback(turn_id="done", feedback="good")], cut=5)["done"]
     assert (row.feedback, row.query, row.status, row.ended_at) == ("good", "before", RunStatus.SUCCESS, 1_000)
     assert (row.duration_ms, row.steps) == (None, 0)
@@ -154,7 +152,7 @@ def test_long_texts_are_cut_and_named() -> None:
     assert (later.feedback, later.self_evaluation, later.cut) == ("ok", "1", ("error", "query"))
 
 
-def test_a_row_keeps_each_name_once_and_no_more_than_it_has_room_for() -> None:
+def test_a_row_keeps_each_name_once_up_to_a_limit() -> None:
     calls: list[ToolCall] = [call(name=f"tool-{number % 300}") for number in range(400)]
     row = rebuilt([TurnStart(turn_id="t"), *calls, result()])["t"]
     assert row.tool_names == tuple(f"tool-{number}" for number in range(MAX_NAMES))
@@ -167,7 +165,7 @@ def test_a_row_comes_back_from_its_document() -> None:
     assert "startedAt" in row.model_dump(by_alias=True)
 
 
-def test_rows_of_one_millisecond_have_an_order() -> None:
+def test_rows_of_one_millisecond_are_ordered() -> None:
     rows = rebuilt([TurnStart(turn_id=f"{number}", timestamp=7) for number in range(12)])
     assert sorted(rows.values(), key=lambda row: row.place) == [rows[f"{number}"] for number in range(12)]
 

@@ -1,4 +1,4 @@
-"""What tool invocations of the audit view tell, and which result each one gets."""
+"""Tool invocations of the audit view, and which result each one gets."""
 
 import json
 from typing import Any
@@ -73,7 +73,7 @@ def test_a_duration_comes_from_the_result_else_from_the_clock() -> None:
     assert invocation(call(), result()).duration_ms == 1_000
 
 
-def test_retrieval_is_told_with_its_layer_counts_and_details() -> None:
+def test_retrieval_has_layer_counts_and_details() -> None:
     retrieval = Retrieval(layer="L0+L1", l0_match_count=12, l1_match_count=3, details='{"ids":[1]}')
     found = invocation(call(), result(retrieval=retrieval))
     assert (found.retrieval_layer, found.l0_match_count, found.l1_match_count) == ("L0+L1", 12, 3)
@@ -96,7 +96,7 @@ def test_a_late_result_belongs_to_the_call_that_it_answers() -> None:
     assert second.tool_invocations == ()
 
 
-def test_a_reused_call_id_is_answered_in_the_turn_that_runs_and_only_else_in_the_newest_before() -> None:
+def test_a_reused_call_id_is_answered_in_the_current_turn_else_in_the_newest_before() -> None:
     first, second, third = runs(
         log(
             TurnStart(turn_id="1"),
@@ -125,7 +125,7 @@ def test_a_result_for_an_answered_call_changes_nothing() -> None:
     assert invocation(call(), result(), result(result='"again"')).output_preview == "found"
 
 
-def test_a_call_outside_of_any_turn_takes_its_result_with_it() -> None:
+def test_the_result_of_a_call_outside_any_turn_belongs_to_no_run() -> None:
     first, second = runs(
         log(TurnStart(turn_id="1"), call(), TurnEnd(turn_id="1"), call(), TurnStart(turn_id="2"), result()), "s"
     )

@@ -1,4 +1,4 @@
-"""Which messages a log makes: groups of calls, results, answers that broke off."""
+"""Which messages a log makes: groups of calls, results, interrupted answers."""
 
 import pytest
 
@@ -102,7 +102,7 @@ def test_other_events_leave_the_group_open(between: Event) -> None:
     assert shown(folded(START, STEP, assistant("a"), call("A"), between, call("B")))[0] == ("assistant", "a", "A", "B")
 
 
-def test_a_new_assistant_message_takes_the_next_calls() -> None:
+def test_a_new_assistant_message_gets_the_next_calls() -> None:
     surface = folded(assistant("a"), call("A"), assistant("b"), call("B"))
     assert shown(surface) == [("assistant", "a", "A"), ("?", "A"), ("assistant", "b", "B"), ("?", "B")]
 
@@ -142,11 +142,11 @@ def test_reused_ids_answer_the_call_of_the_turn_first_and_then_the_newest_before
     assert "5" not in calls
 
 
-def test_a_result_without_a_call_stays_out() -> None:
+def test_a_result_without_a_call_is_left_out() -> None:
     assert shown(folded(user("x"), result("A"), assistant("y"))) == [("user", "x"), ("assistant", "y")]
 
 
-def test_an_unanswered_call_gets_a_result_that_says_so_until_one_comes() -> None:
+def test_an_unanswered_call_gets_a_supplied_result_until_one_is_logged() -> None:
     log = [call("A"), call("B"), result("B"), user("x")]
     supplied = folded(*log).messages()[2]
     assert "outcome is unknown" in (supplied.content or "")
@@ -155,13 +155,13 @@ def test_an_unanswered_call_gets_a_result_that_says_so_until_one_comes() -> None
     assert shown(folded(*log, result("A")))[1:3] == [("B", "ok"), ("A", "ok")]
 
 
-def test_chunks_are_spent_by_the_whole_answer() -> None:
+def test_the_whole_answer_replaces_its_chunks() -> None:
     surface = folded(START, STEP, chunk("He"), chunk("llo"), assistant("Hello"), STEP_END, END)
     assert [(message.content, message.repaired) for message in surface.messages()] == [("Hello", False)]
 
 
 @pytest.mark.parametrize("bound", [STEP_END, END, TurnStart(turn_id="u"), StepStart(step_id="s2"), user("x")])
-def test_an_answer_that_broke_off_stands_before_what_ended_it(bound: Event) -> None:
+def test_an_interrupted_answer_precedes_what_ended_it(bound: Event) -> None:
     log = [START, STEP, chunk("He"), chunk("hm", kind=ChunkKind.REASONING), chunk("llo"), bound, assistant("Other")]
     first, *rest = folded(*log).messages()
     assert first == Message(Role.ASSISTANT, "Hello", source_event_seqs=(2, 4), repaired=True)
@@ -169,7 +169,7 @@ def test_an_answer_that_broke_off_stands_before_what_ended_it(bound: Event) -> N
     assert folded(*log[:5]).messages() == [first]
 
 
-def test_a_broken_answer_opens_no_group_and_closes_none() -> None:
+def test_an_interrupted_answer_neither_opens_nor_closes_a_group() -> None:
     surface = folded(START, STEP, assistant("a"), call("A"), chunk("b"), STEP_END, call("B"))
     assert shown(surface) == [("assistant", "a", "A", "B"), ("?", "A"), ("?", "B"), ("assistant", "b")]
     surface = folded(START, STEP, chunk("b"), STEP_END, call("A"))
@@ -227,7 +227,7 @@ def test_an_event_is_folded_once_and_in_order() -> None:
         Surface().add_all(log).add(log[0])
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     surface = folded(assistant("a"), call("A"))
     other = surface.copy()
     surface.add(result("A", 1))

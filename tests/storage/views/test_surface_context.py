@@ -1,4 +1,4 @@
-"""Records, the context of the next send, and the form of messages that the chat completions API takes."""
+"""Records, the context of the next request, and messages in the format of the chat completions API."""
 
 import json
 from typing import Any
@@ -51,11 +51,12 @@ def test_records_are_filtered_then_skipped_then_limited(filters: dict[str, Any],
     assert [message.content for message in records(folded(*LOG), **filters)] == found
 
 
-@pytest.mark.parametrize("name", ["from_seq", "offset", "limit"])
-def test_negative_numbers_are_refused(name: str) -> None:
-    argument = {"from_seq": "fromSeq"}.get(name, name)
+@pytest.mark.parametrize(
+    ("filters", "argument"), [({"from_seq": -1}, "fromSeq"), ({"offset": -1}, "offset"), ({"limit": -1}, "limit")]
+)
+def test_negative_numbers_are_refused(filters: dict[str, Any], argument: str) -> None:
     with pytest.raises(errors.BadInput, match=f"{argument}: must not be negative, is -1"):
-        records(folded(*LOG), **{name: -1})
+        records(folded(*LOG), **filters)
 
 
 def leading(log: list[Event], prompt: str | None, pending: Slot | None) -> list[str]:
@@ -123,7 +124,7 @@ DEEP = {"type": "image_url", "image_url": json.loads("[" * 300 + "]" * 300)}
         ([SOUND, SILENT], [SAID, SOUND]),
     ],
 )
-def test_blocks_that_the_api_knows_stand_as_parts(blocks: object, content: object) -> None:
+def test_blocks_that_the_api_accepts_become_parts(blocks: object, content: object) -> None:
     surface = folded(UserMessage(content="text", blocks=json.dumps(blocks)))
     [sent] = json.loads(surface.openai_text())
     assert sent == {"role": "user", "content": content}

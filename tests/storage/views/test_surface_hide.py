@@ -1,4 +1,6 @@
-"""Hides act at their place in the log on what their range has made so far; trims are made of them."""
+"""Hides act on what their range has made so far; trims consist of hides."""
+
+from collections.abc import Sequence
 
 import pytest
 
@@ -40,7 +42,7 @@ GROUP = [user("q"), assistant("a"), call("A"), call("B"), result("B", "b"), resu
         (3, 5, [("user", "q"), ("assistant", "a", "A"), ("A", "a"), ("user", "next")]),
     ],
 )
-def test_a_hide_takes_what_its_range_made(start: int, stop: int, left: list[object]) -> None:
+def test_a_hide_removes_what_its_range_made(start: int, stop: int, left: list[object]) -> None:
     surface = folded(*GROUP, hide(start, stop))
     check(surface)
     assert shown(surface) == left
@@ -51,7 +53,7 @@ def test_a_call_whose_result_was_hidden_is_answered_again() -> None:
     assert shown(surface)[2:4] == [("A", "a"), ("B", "again")]
 
 
-def test_calls_that_wait_again_wait_in_their_order() -> None:
+def test_calls_that_wait_again_keep_their_order() -> None:
     log = [call("A"), user("x"), call("A"), result("A", 1), result("A", 2), hide(4, 5), hide(3, 4)]
     assert shown(folded(*log, result("A", 3), result("A", 4))) == [
         ("assistant", None, "A"),
@@ -62,7 +64,7 @@ def test_calls_that_wait_again_wait_in_their_order() -> None:
     ]
 
 
-def test_a_hidden_call_takes_no_result_any_more() -> None:
+def test_a_hidden_call_gets_no_result() -> None:
     assert shown(folded(call("A"), call("B"), hide(0, 1), result("A"), result("B"))) == [
         ("assistant", None, "B"),
         ("B", "ok"),
@@ -75,11 +77,11 @@ def test_a_message_without_its_hidden_content_is_known_by_its_first_call() -> No
     assert shown(surface.add(system("sum", 2, 2))) == [("user", "q"), ("system", "sum"), ("user", "next")]
 
 
-def test_an_empty_answer_left_without_calls_goes() -> None:
+def test_an_empty_answer_left_without_calls_is_removed() -> None:
     assert shown(folded(user("q"), assistant(""), call("A"), result("A"), hide(2, 3))) == [("user", "q")]
 
 
-def test_a_replacement_that_goes_takes_what_it_replaced_with_it() -> None:
+def test_hiding_a_replacement_hides_what_it_replaced() -> None:
     surface = folded(*GROUP, system("sum", 0, 1), hide(7, 8))
     assert shown(surface) == [("user", "next")]
     surface = folded(*GROUP, result("B", "short", 4, 4), hide(7, 8))
@@ -90,12 +92,12 @@ def test_hiding_what_was_replaced_leaves_the_replacement() -> None:
     assert shown(folded(*GROUP, system("sum", 0, 6), hide(0, 7))) == [("system", "sum")]
 
 
-def test_a_hide_does_not_touch_what_comes_later() -> None:
+def test_a_hide_does_not_affect_later_events() -> None:
     surface = folded(START, STEP, assistant("a"), hide(0, 3), call("A"), SurfaceHide(from_seq=4, to_seq=9), user("x"))
     assert shown(surface) == [("user", "x")]
 
 
-def test_a_group_stays_open_while_its_message_is_there() -> None:
+def test_a_group_stays_open_while_its_message_exists() -> None:
     kept = folded(START, STEP, assistant("a"), call("A"), hide(2, 3), call("B"))
     assert shown(kept)[0] == ("assistant", None, "A", "B")
     gone = folded(START, STEP, assistant("a"), call("A"), hide(3, 4), call("A"), hide(2, 6), call("B"))
@@ -103,14 +105,14 @@ def test_a_group_stays_open_while_its_message_is_there() -> None:
 
 
 @pytest.mark.parametrize("end", [[], [END]])
-def test_parts_of_a_broken_answer_can_be_hidden(end: list[Event]) -> None:
+def test_parts_of_an_interrupted_answer_can_be_hidden(end: list[Event]) -> None:
     log = [START, chunk("a"), chunk("b"), chunk("c"), *end]
     assert seqs(folded(*log, hide(2, 3))) == [(1, 3)]
     assert shown(folded(*log, hide(1, 3))) == [("assistant", "c")]
     assert shown(folded(*log, hide(0, 4))) == []
 
 
-def trimmed(log: list[Event], keep: int) -> tuple[list[tuple[int, int]], list[object]]:
+def trimmed(log: Sequence[Event], keep: int) -> tuple[list[tuple[int, int]], list[object]]:
     surface = folded(*log)
     hides = hides_for_trim(surface, keep)
     before = [message for message in surface.messages() if not message.supplied]
@@ -134,7 +136,7 @@ def test_supplied_results_are_not_counted() -> None:
     assert trimmed(log, 3) == ([(0, 1)], [("assistant", None, "A"), ("?", "A"), ("user", "2"), ("user", "3")])
 
 
-def test_a_trim_hides_around_what_stays() -> None:
+def test_a_trim_hides_around_what_stays_visible() -> None:
     log = [user("1"), user("2"), user("3"), user("4"), system("sum", 2, 3), system("one", 1, 1)]
     assert shown(folded(*log)) == [("user", "1"), ("system", "one"), ("system", "sum")]
     assert trimmed(log, 1) == ([(0, 1), (5, 6)], [("system", "sum")])
@@ -142,13 +144,13 @@ def test_a_trim_hides_around_what_stays() -> None:
     assert trimmed(late, 1) == ([(0, 3), (4, 5)], [("user", "x")])
 
 
-def test_a_trim_takes_what_lies_before_all_that_stays() -> None:
+def test_a_trim_hides_everything_before_what_stays_visible() -> None:
     card = CardEvent(card_type="Table", payload="type: Table")
     log = [card, user("1"), card, user("2"), card, user("3")]
     assert trimmed(log, 1)[0] == [(0, 4)]
 
 
-def test_an_answer_that_streams_is_a_record() -> None:
+def test_a_streaming_answer_is_a_record() -> None:
     log = [user("q"), chunk("a"), chunk("b")]
     assert trimmed(log, 1) == ([(0, 1)], [("assistant", "ab")])
     assert trimmed(log, 0) == ([(0, 3)], [])

@@ -1,4 +1,4 @@
-"""Any log at all gives a valid surface, the one that the rules say, however it is folded."""
+"""Any log gives a valid surface, the one that the rules define, however it is folded."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ from tests.storage.views.validity import check
 
 
 def made(event: type[Event], /, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Event]:
-    """Events with these fields; st.builds would draw more, by the names that pydantic takes beside."""
+    """Events with these fields; st.builds would also draw fields by their aliases."""
     return st.fixed_dictionaries(fields).map(lambda drawn: event(**drawn))
 
 
@@ -81,7 +81,7 @@ OTHERS = st.one_of(
 
 
 def placed(drawn: Sequence[Event]) -> list[Event]:
-    """The events with seqs, and with replacements and hides that name what is there; some of them wrongly."""
+    """The events with seqs, and with replacements and hides that name existing nodes; some of them wrongly."""
     model, log = Model(), []
     for seq, event in enumerate(drawn):
         changes: dict[str, object] = {"seq": seq}
@@ -112,7 +112,7 @@ def lines(surface: Surface) -> list[tuple[object, ...]]:
 
 
 @given(LOGS)
-def test_every_cut_is_valid_and_what_the_rules_say(log: Sequence[Event]) -> None:
+def test_every_cut_is_valid_and_follows_the_rules(log: Sequence[Event]) -> None:
     surface, model = Surface(), Model()
     check(surface)
     for event in log:
@@ -134,7 +134,7 @@ def refused(surface: Surface, event: Event) -> bool:
 
 @given(LOGS, st.integers(0, 40), st.integers(0, 40))
 def test_one_more_event_equals_all_at_once(log: Sequence[Event], at: int, then: int) -> None:
-    """Also on copies: neither the copy nor what is folded on it shows in the state that it was made of."""
+    """Also on copies: folding onto a copy does not change the original."""
     kept = Surface().add_all(log[:at])
     grown = kept.copy().add_all(log[at:then])
     before = kept.openai_text()

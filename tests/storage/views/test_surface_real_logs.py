@@ -1,4 +1,4 @@
-"""Real logs, cut after every event and looked at through every window, give valid surfaces."""
+"""Real logs, cut after every event and in every window, give valid surfaces."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from tests.storage.views.validity import check, problems
 
 
 def folds(log: Sequence[Event]) -> Iterator[Surface]:
-    """The surface after every event, one state all along."""
+    """The surface after every event, folded on one state."""
     surface = Surface()
     for event in log:
         yield surface.add(event)
@@ -94,7 +94,7 @@ def deepseek(name: str) -> Surface:
     return Surface().add_all(logs(path)[0])
 
 
-def test_a_compaction_stands_for_the_message_that_it_replaced() -> None:
+def test_a_compaction_replaces_its_message() -> None:
     surface = deepseek("compaction-recovery")
     assert seqs(surface) == [(21,), (13, 14), (15,), (28,)]
     checkpoint, *rest = shown(surface)

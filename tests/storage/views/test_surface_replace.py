@@ -1,4 +1,4 @@
-"""Compaction: a message stands for a range of nodes, and a result for one result."""
+"""Compaction: a message replaces a range of nodes, and a result replaces one result."""
 
 import pytest
 
@@ -46,7 +46,7 @@ SUM = ("system", "sum")
         (6, 6, [BEFORE, CALLS, *RESULTS, SUM]),
     ],
 )
-def test_a_message_takes_the_place_of_the_nodes_from_start_to_end(start: int, end: int, left: list[object]) -> None:
+def test_a_message_replaces_the_nodes_from_start_to_end(start: int, end: int, left: list[object]) -> None:
     surface = folded(*GROUP, system("sum", start, end))
     check(surface)
     got = shown(surface)
@@ -65,7 +65,7 @@ def test_replacements_chain_and_nest() -> None:
     assert shown(folded(*outer, assistant("D", 7, 4))) == [("assistant", "D")]
 
 
-def test_a_later_replacement_inside_the_same_results_stands_before_the_earlier_one() -> None:
+def test_a_later_replacement_inside_the_same_results_precedes_the_earlier_one() -> None:
     surface = folded(*GROUP, system("1", 5, 5), system("2", 4, 4), user("end"))
     assert shown(surface)[4:] == [("system", "2"), ("system", "1"), AFTER, ("user", "end")]
 
@@ -75,7 +75,7 @@ def test_a_replacing_message_neither_opens_nor_closes_a_group() -> None:
     assert shown(surface) == [("assistant", "sum"), ("assistant", "a", "A", "B"), ("?", "A"), ("?", "B")]
 
 
-def test_a_group_whose_message_goes_is_closed() -> None:
+def test_a_group_whose_message_is_replaced_is_closed() -> None:
     surface = folded(START, STEP, assistant("a"), call("A"), assistant("sum", 2, 2), call("B"), result("A"))
     assert shown(surface) == [("assistant", "sum"), ("assistant", None, "B"), ("?", "B")]
 
@@ -91,7 +91,7 @@ def test_a_replacing_message_ends_no_chunks() -> None:
     ]
 
 
-def test_an_answer_that_broke_off_can_be_replaced_before_and_after_a_bound() -> None:
+def test_an_interrupted_answer_can_be_replaced_before_and_after_a_bound() -> None:
     log = [user("q"), chunk("a"), chunk("b")]
     assert shown(folded(*log, system("sum", 0, 1))) == [("system", "sum")]
     assert shown(folded(*log, system("sum", 1, 1), chunk("c"))) == [BEFORE, ("system", "sum"), ("assistant", "c")]
@@ -103,7 +103,7 @@ def test_a_call_whose_result_was_replaced_can_be_answered_again() -> None:
     assert shown(surface)[2:5] == [("A", "a"), ("B", "again"), SUM]
 
 
-def test_a_result_replaces_the_result_of_its_call_in_its_place() -> None:
+def test_a_result_replaces_the_result_of_its_call_in_position() -> None:
     surface = folded(*GROUP, result("B", "short", 4, 4), result("B", "shorter", 7, 7))
     assert shown(surface) == [BEFORE, CALLS, ("B", "shorter"), ("A", "a"), AFTER]
     assert surface.messages()[2].source_event_seqs == (8,)

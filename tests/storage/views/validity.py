@@ -1,4 +1,4 @@
-"""The rules of a list that a chat completions endpoint takes, written apart from what builds it."""
+"""The rules for lists that a chat completions endpoint accepts, independent of the code that builds them."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ PARTS = {"text", "image_url", "input_audio", "file", "refusal"}
 
 
 def problems(messages: list[dict[str, Any]]) -> list[str]:
-    """What is wrong with a list in the API's own form; an empty list is fine."""
+    """What is wrong with a list in the API's format; an empty list is valid."""
     found: list[str] = []
     position = 0
     while position < len(messages):
@@ -69,7 +69,7 @@ def _alone(message: dict[str, Any]) -> list[str]:
 
 
 def check(surface: Surface) -> None:
-    """Fails unless the surface is valid in both forms, which say the same."""
+    """Asserts that the surface is valid in both forms, and that they agree."""
     sent = orjson.loads(surface.openai_text())
     assert problems(sent) == []
     messages = surface.messages()
