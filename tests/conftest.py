@@ -8,8 +8,9 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pymongo
@@ -34,7 +35,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell has what it runs in the background ignore interrupts, and whatever tests start would do so too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-OpenStore = Callable[[], Awaitable[Store]]
+OpenStore = Callable[[], Coroutine[Any, Any, Store]]
 
 
 class MongoServer:

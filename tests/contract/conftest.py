@@ -1,8 +1,9 @@
-"""A look past the store's interface, at what its documents hold."""
+"""Access to stored documents, bypassing the store."""
 
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pymongo
@@ -12,18 +13,18 @@ from storage.sqlite.database import FILE
 
 
 class Stored:
-    """Everything that is stored, as text. Left out is SQLite's list of changes, which are wake-ups alone."""
+    """All stored documents as text, without SQLite's table of changes, which only wakes readers."""
 
-    def __init__(self, place: Path | str) -> None:
-        self._place = place
+    def __init__(self, location: Path | str) -> None:
+        self._location = location
 
     async def mentioned(self, *texts: str) -> set[str]:
-        """Which of these texts any stored document holds."""
-        documents = "\n".join(self._rows() if isinstance(self._place, Path) else self._documents(self._place))
+        """Those of the texts that occur in a stored document."""
+        documents = "\n".join(self._rows() if isinstance(self._location, Path) else self._documents(self._location))
         return {text for text in texts if text in documents}
 
     def _rows(self) -> list[str]:
-        with closing(sqlite3.connect(Path(self._place) / FILE)) as connection:
+        with closing(sqlite3.connect(Path(self._location) / FILE)) as connection:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             assert "commits" in tables
             return [
@@ -34,7 +35,7 @@ class Stored:
             ]
 
     def _documents(self, url: str) -> list[str]:
-        with pymongo.MongoClient(url) as client:
+        with pymongo.MongoClient[dict[str, Any]](url) as client:
             database = client[urlsplit(url).path.strip("/")]
             collections = database.list_collection_names()
             assert "commits" in collections
@@ -43,5 +44,5 @@ class Stored:
 
 @pytest.fixture
 def stored(place: Path | str) -> Stored:
-    """What the store has stored."""
+    """The documents of the store under test."""
     return Stored(place)

@@ -15,6 +15,7 @@ from storage.lifecycle import Fork, NewSession
 from storage.session import SessionFilter, SessionStatus, SlotName
 from storage.slots import InsightMode, SlotWrite
 from storage.store import Store
+from tests.conftest import OpenStore
 
 ACTIVE, ARCHIVED = SessionStatus
 INSIGHT, MEMORY = SlotName.INSIGHT, SlotName.MEMORY
@@ -188,8 +189,8 @@ class Play:
         match command:
             case "create":
                 id, parent = f"s{a % 12:02}", self.parent(b) if model.sessions else None
-                real = tree.create(space, NewSession(id=id, parent_id=parent))
-                await self.both(lambda: model.create(id, parent), real)
+                created = tree.create(space, NewSession(id=id, parent_id=parent))
+                await self.both(lambda: model.create(id, parent), created)
             case "fork":
                 id, source, parent = f"s{a % 12:02}", self.pick(b), self.parent(c)
                 cut = c % (len(model.sessions[source].log) + 2)
@@ -198,8 +199,8 @@ class Play:
                 await self.both(lambda: model.fork(id, source, cut, parent, prompt), tree.fork(space, wanted))
             case "append":
                 id, contents = self.pick(a), [next(self.texts) for _ in range(1 + b % 4)]
-                real = sessions.append(space, id, [UserMessage(content=content) for content in contents])
-                await self.both(lambda: model.append(id, contents), real)
+                appended = sessions.append(space, id, [UserMessage(content=content) for content in contents])
+                await self.both(lambda: model.append(id, contents), appended)
             case "move":
                 id, parent = self.pick(a), self.parent(b)
                 await self.both(lambda: model.move(id, parent), tree.move(space, id, parent))
@@ -290,7 +291,7 @@ COMMANDS += ["archive", "restore", "delete", "memory", "insight", "consume"]
 CHOICES = st.integers(0, 1_000)
 
 
-def test_any_run_of_commands_leaves_what_the_model_says(opening: Callable[[], Awaitable[Store]]) -> None:
+def test_any_sequence_of_commands_leaves_the_store_like_the_model(opening: OpenStore) -> None:
     with asyncio.Runner() as runner:
         store = runner.run(opening())
         spaces = (f"space-{n}" for n in itertools.count())

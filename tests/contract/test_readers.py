@@ -27,7 +27,7 @@ from tests.contract.shorthand import (
 MEMORY = SlotName.MEMORY
 
 
-async def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(store: Store) -> None:
+async def test_an_idle_reader_costs_no_memory_and_delays_nobody(store: Store) -> None:
     await create(store, "a")
     sleepers = [await session_events(store, "a", 0), await all_events(store)]
     reader = await session_events(store, "a", 0)
@@ -49,7 +49,7 @@ async def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(store
     await reader.aclose()
 
 
-async def test_a_reader_that_fails_harms_no_other(store: Store) -> None:
+async def test_a_failing_reader_does_not_affect_others(store: Store) -> None:
     await create(store, "a")
     failing, reader = await session_events(store, "a", 0), await session_events(store, "a", 0)
     await append(store, "a", user("one"))
@@ -92,7 +92,7 @@ async def test_closing_frees_everything(store: Store) -> None:
     assert not store.feed.hub.listens(SPACE, "a")
 
 
-async def test_a_reader_that_is_cancelled_is_freed(store: Store) -> None:
+async def test_a_cancelled_reader_is_freed(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("x"))
     streams = await open_all(store)
@@ -109,7 +109,7 @@ async def test_a_reader_that_is_cancelled_is_freed(store: Store) -> None:
     assert not store.feed.hub.listens(SPACE, "a")
 
 
-async def test_a_reader_that_was_closed_before_it_read_is_freed(store: Store) -> None:
+async def test_a_reader_closed_before_it_reads_is_freed(store: Store) -> None:
     await create(store, "a")
     streams = await open_all(store)
     while streams:
@@ -118,7 +118,7 @@ async def test_a_reader_that_was_closed_before_it_read_is_freed(store: Store) ->
     assert not store.feed.hub.listens(SPACE, "a")
 
 
-async def test_a_reader_that_is_forgotten_is_freed(store: Store) -> None:
+async def test_an_abandoned_reader_is_freed(store: Store) -> None:
     await create(store, "a")
     streams = await open_all(store)
     streams.clear()
@@ -126,7 +126,7 @@ async def test_a_reader_that_is_forgotten_is_freed(store: Store) -> None:
     assert not store.feed.hub.listens(SPACE, "a")
 
 
-async def test_a_reader_that_was_refused_is_freed(store: Store) -> None:
+async def test_a_refused_reader_is_freed(store: Store) -> None:
     await create(store, "a")
 
     async def try_all() -> None:

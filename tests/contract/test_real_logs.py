@@ -86,7 +86,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", DEEPSEEK)
-async def test_every_cut_of_a_harness_log_is_valid(store: Store, name: str) -> None:
+async def test_every_cut_of_a_harness_log_has_a_valid_surface(store: Store, name: str) -> None:
     for id in (await load(store, read_log(name))).values():
         log = await whole_log(store, id)
         for at_seq in cuts(log):
@@ -116,7 +116,7 @@ async def test_cancelled_calls_have_their_errors_as_results(store: Store) -> Non
     assert (await store.maintenance.repair(SPACE, id)).appended is None
 
 
-async def test_all_trials_come_out_message_for_message(store: Store) -> None:
+async def test_all_trials_come_back_message_for_message(store: Store) -> None:
     ids = await load(store, read_log(TAU_BENCH))
     sessions = [id for key, id in ids.items() if key.startswith("trial")]
     assert len(sessions) == len(trials()) == 100
@@ -134,7 +134,7 @@ async def test_all_trials_come_out_message_for_message(store: Store) -> None:
 
 
 @pytest.mark.parametrize("trial", [0, 41, 99])
-async def test_every_cut_of_a_trial_is_valid_and_a_beginning_of_it(store: Store, trial: int) -> None:
+async def test_every_cut_of_a_trial_is_a_valid_prefix_of_it(store: Store, trial: int) -> None:
     """What a cut leaves unanswered is supplied; all else is as in the whole."""
     traj = trials()[trial]["traj"]
     done = await import_document(store, SPACE, json.dumps(traj), ExportFormat.OPENAI)
@@ -150,7 +150,7 @@ async def test_every_cut_of_a_trial_is_valid_and_a_beginning_of_it(store: Store,
     assert json.loads((await surface(store, id)).openai_text()) == expected
 
 
-async def test_calls_that_never_got_a_result_get_one_supplied(store: Store) -> None:
+async def test_unanswered_calls_get_a_supplied_result(store: Store) -> None:
     messages = pi_mono()
     calls = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]

@@ -76,7 +76,7 @@ def plain(event: Event) -> tuple[object, ...]:
     return (event.type,)
 
 
-async def test_calls_are_answered_then_steps_and_turns_ended(store: Store) -> None:
+async def test_a_repair_answers_calls_then_ends_steps_and_turns(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, StepStart(step_id="s"), user("q"), call("x"), call("y"), result("x"), chunk("par"))
     events = await repaired(store)
@@ -96,7 +96,7 @@ async def test_calls_are_answered_then_steps_and_turns_ended(store: Store) -> No
     ]
 
 
-async def test_a_balanced_log_gets_nothing(store: Store) -> None:
+async def test_a_balanced_log_is_left_as_it_is(store: Store) -> None:
     await create(store, "a")
     assert await repaired(store) == []
     await append(store, "a", *texts(2), call("x"), result("x"), TURN, TurnEnd(turn_id="t"))
@@ -104,7 +104,7 @@ async def test_a_balanced_log_gets_nothing(store: Store) -> None:
     await assert_balanced(store, "a")
 
 
-async def test_a_result_for_no_call_needs_nothing(store: Store) -> None:
+async def test_a_result_without_a_call_needs_no_repair(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", result("x"), call("y"), result("y"), result("y"))
     assert await repaired(store) == []
@@ -123,7 +123,7 @@ async def test_reused_ids_are_answered_one_by_one(store: Store) -> None:
     await assert_balanced(store, "a")
 
 
-async def test_a_call_of_an_ended_turn_is_answered_there(store: Store) -> None:
+async def test_a_call_in_an_ended_turn_is_answered_in_that_turn(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, StepStart(step_id="s"), call("x"), TurnEnd(turn_id="t"), OTHER)
     assert [plain(event) for event in await repaired(store)] == [
@@ -133,7 +133,7 @@ async def test_a_call_of_an_ended_turn_is_answered_there(store: Store) -> None:
     await assert_balanced(store, "a")
 
 
-async def test_steps_of_many_turns_and_of_none_end_where_they_are_open(store: Store) -> None:
+async def test_open_steps_end_in_their_own_turn_or_outside_any(store: Store) -> None:
     """All have the same id, so that each must name its turn."""
     await create(store, "a")
     step = StepStart(step_id="s")
@@ -149,7 +149,7 @@ async def test_steps_of_many_turns_and_of_none_end_where_they_are_open(store: St
     await assert_balanced(store, "a")
 
 
-async def test_what_a_hide_or_a_replacement_took_from_the_surface_is_answered_in_the_log(store: Store) -> None:
+async def test_calls_gone_from_the_surface_are_still_answered(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("q"), call("x"), call("y"), result("x"), user("sum", 1, 1))
     assert len(await repaired(store)) == 1
@@ -161,7 +161,7 @@ async def test_what_a_hide_or_a_replacement_took_from_the_surface_is_answered_in
     assert shown(await assert_balanced(store, "a"))[2:] == [("assistant", None, "z"), ("?", "z")]
 
 
-async def test_a_fork_is_repaired_alone(store: Store) -> None:
+async def test_repairing_a_fork_leaves_its_source_alone(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, StepStart(step_id="s"), call("x"), result("x"), TurnEnd(turn_id="t"))
     await fork(store, "a", id="b", at_seq=3)
@@ -174,7 +174,7 @@ async def test_a_fork_is_repaired_alone(store: Store) -> None:
     assert await repaired(store, "a") == []
 
 
-async def test_more_than_a_thousand_calls_are_answered_in_as_many_calls_as_it_takes(store: Store) -> None:
+async def test_more_than_1000_open_calls_take_several_repairs(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, StepStart(step_id="s"))
     calls = [call(f"c{n % 700}") for n in range(1_500)]

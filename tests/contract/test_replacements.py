@@ -45,7 +45,7 @@ async def replacing(store: Store, *drafts: Event) -> list[tuple[object, ...]]:
         ([user("q", 0, 5), result("x", "r", 3, 3)], "events[1].toolResult.surfaceOp.start", "3 is no node"),
     ],
 )
-async def test_what_does_not_find_its_nodes_is_refused(
+async def test_a_replacement_of_missing_nodes_is_refused(
     store: Store, drafts: list[Event], named: str, rule: str
 ) -> None:
     await create(store, "a")
@@ -66,7 +66,7 @@ async def test_a_replacement_on_an_empty_log_is_refused(store: Store) -> None:
     await refused(store, errors.BadInput, user("r", 0, 0), match=r"^events\[0\]\.userMessage\.surfaceOp\.start: 0 is")
 
 
-async def test_one_node_many_nodes_and_a_result_are_replaced(store: Store) -> None:
+async def test_one_node_several_nodes_and_a_result_can_be_replaced(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *GROUP)
     assert await replacing(store, result("x", "uno", 3, 3)) == [
@@ -131,7 +131,7 @@ async def test_a_streaming_answer_can_be_replaced(store: Store) -> None:
     assert await replacing(store, assistant("whole", 1, 1)) == [("user", "q"), ("assistant", "whole")]
 
 
-async def test_references_of_the_source_resolve_in_a_fork(store: Store) -> None:
+async def test_replacements_in_a_fork_can_name_inherited_nodes(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(4))
     await append(store, "a", user("source's", 0, 1))
@@ -149,7 +149,7 @@ async def test_references_of_the_source_resolve_in_a_fork(store: Store) -> None:
     assert seqs(await surface(store, "grandchild")) == [(6,)]
 
 
-async def test_a_fork_in_the_middle_of_a_commit_knows_its_own_nodes_alone(store: Store) -> None:
+async def test_a_fork_cut_inside_a_commit_knows_only_its_own_nodes(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("0"), user("1"), user("2", 0, 1), user("3"))
     await fork(store, "a", id="b", at_seq=2)
@@ -159,7 +159,7 @@ async def test_a_fork_in_the_middle_of_a_commit_knows_its_own_nodes_alone(store:
     assert seqs(await surface(store, "b")) == [(2,)]
 
 
-async def test_what_was_hidden_is_no_node(store: Store) -> None:
+async def test_a_hidden_message_is_not_a_node(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *GROUP)
     await append(store, "a", hide(3, 4))
@@ -170,7 +170,7 @@ async def test_what_was_hidden_is_no_node(store: Store) -> None:
     assert await replacing(store, user("r", 2, 5)) == [("user", "r")]
 
 
-async def test_a_wrong_head_and_a_known_key_go_before_the_bounds(store: Store) -> None:
+async def test_head_and_key_are_checked_before_the_bounds(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
     with pytest.raises(errors.Conflict) as stale:
@@ -201,9 +201,7 @@ async def test_a_batch_folds_each_append_onto_those_before_it(store: Store) -> N
     assert seqs(await surface(store, "a")) == [(2,)]
 
 
-async def test_a_batch_keeps_its_order_where_a_replacement_reads_a_long_surface_first(
-    store: Store, open_store: OpenStore
-) -> None:
+async def test_a_batch_keeps_its_order_around_a_slow_replacement(store: Store, open_store: OpenStore) -> None:
     await create(store, "a")
     await append(store, "a", *texts(1_000))
     # Another store has kept nothing of the surface, so that the replacement has all of it to read.
@@ -213,7 +211,7 @@ async def test_a_batch_keeps_its_order_where_a_replacement_reads_a_long_surface_
     assert [found.commit.first for found in results if isinstance(found, Appended)] == [1_000, 1_001, 1_002]
 
 
-async def test_two_servers_never_let_a_node_be_replaced_twice(store: Store, open_store: OpenStore) -> None:
+async def test_two_servers_never_replace_a_node_twice(store: Store, open_store: OpenStore) -> None:
     """Each of twenty nodes is replaced through both: one of the two wins."""
     other = await open_store()
     await create(store, "a")

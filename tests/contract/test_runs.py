@@ -67,7 +67,7 @@ async def test_a_consumed_insight_is_an_event_of_its_turn(store: Store) -> None:
     assert set(await rows_of(store, "b")) == {"t"}
 
 
-async def test_inherited_runs_have_no_row_and_a_torn_turn_counts_in_each_for_what_happened_there(store: Store) -> None:
+async def test_a_row_counts_only_the_sessions_own_events(store: Store) -> None:
     await create(store, "a")
     tokens = StepEnd(step_id="s", token_count=5)
     await append(store, "a", *conversation(1), TURN, user("why"), STEP, call(), tokens)
@@ -97,7 +97,7 @@ async def test_inherited_runs_have_no_row_and_a_torn_turn_counts_in_each_for_wha
         [TurnStart(turn_id="t", query="given"), user("x"), STEP, call()],
     ],
 )
-async def test_the_first_own_event_of_a_torn_turn_finds_how_it_stood(
+async def test_the_first_own_event_of_an_inherited_turn_finds_its_state(
     store: Store, inherited: list[Event], own: Event
 ) -> None:
     await create(store, "a")
@@ -124,7 +124,7 @@ LATE: list[Event] = [
 
 @pytest.mark.parametrize("late", LATE)
 @pytest.mark.parametrize("calls", [0, 1, 2])
-async def test_what_comes_late_to_a_turn_is_told(store: Store, late: Event, calls: int) -> None:
+async def test_late_events_of_a_turn_are_in_its_run(store: Store, late: Event, calls: int) -> None:
     await create(store, "a")
     await append(store, "a", TURN, *[call() for _ in range(calls)], END, *texts(3), TurnStart(turn_id="u"))
     await append(store, "a", *texts(2), late, *texts(2))
@@ -135,7 +135,7 @@ async def test_what_comes_late_to_a_turn_is_told(store: Store, late: Event, call
     await assert_told(store, "b")
 
 
-async def test_feedback_of_turns_far_apart_and_of_none_inherited(store: Store) -> None:
+async def test_feedback_reaches_distant_turns_and_inherited_ones(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *conversation(5), TURN, user("x"))
     await fork(store, "a", id="b")
@@ -150,7 +150,7 @@ async def test_feedback_of_turns_far_apart_and_of_none_inherited(store: Store) -
     }
 
 
-async def test_how_a_torn_turn_stood_costs_the_same_however_much_was_inherited_of_it(store: Store) -> None:
+async def test_finding_the_state_of_an_inherited_turn_has_constant_cost(store: Store) -> None:
     counts = []
     for more in (3, 700):
         await create(store, f"{more}")
@@ -167,7 +167,7 @@ async def test_how_a_torn_turn_stood_costs_the_same_however_much_was_inherited_o
 
 
 @pytest.mark.parametrize("turn", ["a\x00b", "\x00", "🌳" * 256, "\ud800", "$where", "a.b", " ", "b/c"])
-async def test_any_text_is_the_id_of_a_turn(store: Store, turn: str) -> None:
+async def test_any_text_can_be_a_turn_id(store: Store, turn: str) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="a"), TurnStart(turn_id=turn), StepStart(step_id="s", turn_id=turn))
     await append(store, "a", TurnEnd(turn_id=turn))
@@ -192,7 +192,7 @@ async def test_runs_of_a_session_are_paged_back_from_the_newest(store: Store) ->
             await store.runs.of_session(meta, first, before_seq)
 
 
-async def test_a_turn_that_the_visible_log_never_started_has_no_run(store: Store) -> None:
+async def test_a_turn_never_started_in_the_visible_log_has_no_run(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, END)
     await fork(store, "a", id="b", at_seq=0)
@@ -204,7 +204,7 @@ async def test_a_turn_that_the_visible_log_never_started_has_no_run(store: Store
     assert (run.id, run.status, run.inherited) == ("c/a/t", RunStatus.PENDING, True)
 
 
-async def test_rows_go_with_their_session(store: Store) -> None:
+async def test_rows_are_deleted_with_their_session(store: Store) -> None:
     await create(store, "a")
     await create(store, "b", "a")
     await create(store, "c")

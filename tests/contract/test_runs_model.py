@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +14,7 @@ from storage.log import run_index
 from storage.readers import runs
 from storage.session import SessionMeta
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.runs import assert_told
 from tests.storage.views.test_runs import call, result
 from tests.storage.views.test_runs_folding import CALLS, DRAFTS, JSON, TEXT
@@ -94,9 +94,7 @@ class Play:
         assert told <= set(self.sessions)
 
 
-def test_rows_and_runs_are_what_a_fold_of_the_log_gives(
-    opening: Callable[[], Awaitable[Store]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_and_runs_equal_a_fold_of_the_log(opening: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     # Read event by event, so that where reading stops matters in logs as short as these.
     monkeypatch.setattr(run_index, "PAGE", 1)
     monkeypatch.setattr(runs, "EVENTS_AT_ONCE", 1)

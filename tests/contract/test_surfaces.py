@@ -130,7 +130,7 @@ async def test_every_cut_equals_the_fork_at_it(store: Store) -> None:
         await playing.compare("b", at_seq)
 
 
-async def test_a_seq_that_is_none_is_refused(store: Store) -> None:
+async def test_a_seq_out_of_range_is_refused(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
     for wrong in (-1, 3):
@@ -140,7 +140,7 @@ async def test_a_seq_that_is_none_is_refused(store: Store) -> None:
     assert (await surface(store, "a", 2)).head == 2
 
 
-async def test_a_session_made_anew_under_the_same_id_has_its_own_surface(store: Store, open_store: OpenStore) -> None:
+async def test_a_session_created_again_under_its_id_has_its_own_surface(store: Store, open_store: OpenStore) -> None:
     other = await open_store()
     await create(store, "a")
     await append(store, "a", *texts(3))
@@ -164,7 +164,7 @@ async def test_equal_ids_in_two_spaces_have_their_own_surfaces(store: Store) -> 
         assert shown(await store.messages.surface(meta)) == [("user", space)]
 
 
-async def test_what_a_transaction_takes_back_is_never_kept(store: Store) -> None:
+async def test_surfaces_of_a_rolled_back_transaction_are_never_cached(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
 
@@ -181,7 +181,7 @@ async def test_what_a_transaction_takes_back_is_never_kept(store: Store) -> None
     assert shown(await surface(store, "a")) == [("user", "message 0"), ("user", "is")]
 
 
-async def test_a_view_of_an_older_head_stays_what_it_was(store: Store) -> None:
+async def test_a_surface_of_an_older_head_does_not_change(store: Store) -> None:
     """A session's meta that was read before an append: its surface is of then, also once a longer one is kept."""
     await create(store, "a")
     await append(store, "a", user("q"), call("x"))
@@ -194,7 +194,7 @@ async def test_a_view_of_an_older_head_stays_what_it_was(store: Store) -> None:
     assert told(await surface(store, "a")) == late
 
 
-async def test_many_readers_at_once_all_get_what_is_there(store: Store) -> None:
+async def test_concurrent_readers_all_get_the_whole_surface(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *conversation(4))
     heads = [0, 5, 9, 17, 32, None] * 4
@@ -203,7 +203,7 @@ async def test_many_readers_at_once_all_get_what_is_there(store: Store) -> None:
     assert [told(each) for each in found] == [expected[at] for at in heads]
 
 
-async def test_only_what_was_appended_since_is_read_again(store: Store, open_store: OpenStore) -> None:
+async def test_only_events_appended_since_are_read(store: Store, open_store: OpenStore) -> None:
     """Also for a fork that shares the log: a long surface costs as many queries as a short one."""
     other = await open_store()
     for name, size in (("short", 1), ("long", 5_000)):
@@ -227,7 +227,7 @@ async def test_only_what_was_appended_since_is_read_again(store: Store, open_sto
     assert counts["long"][1] == counts["long"][3] == 0 < counts["long"][0]
 
 
-async def test_what_was_appended_here_is_not_read_at_all(store: Store) -> None:
+async def test_events_appended_by_this_process_are_not_read(store: Store) -> None:
     await create(store, "a")
     for event in conversation(2):
         await append(store, "a", event)
@@ -240,7 +240,7 @@ async def test_what_was_appended_here_is_not_read_at_all(store: Store) -> None:
         assert count.queries == 0
 
 
-async def test_what_another_server_appended_in_between_is_read(store: Store, open_store: OpenStore) -> None:
+async def test_events_appended_by_another_server_are_read(store: Store, open_store: OpenStore) -> None:
     other = await open_store()
     await create(store, "a")
     for each in (store, store, other, store, other, other, store, store):
@@ -251,7 +251,7 @@ async def test_what_another_server_appended_in_between_is_read(store: Store, ope
     assert shown(await surface(store, "a")) == [("user", f"message {n}") for n in range(16)]
 
 
-async def test_little_is_kept_of_many_sessions(store: Store) -> None:
+async def test_the_cache_is_bounded_over_many_sessions(store: Store) -> None:
     little = Surfaces(SMALL)
     unit = UnitOfWork(DatabaseScope(store.database), little)
     for name in "abcdef":
@@ -264,7 +264,7 @@ async def test_little_is_kept_of_many_sessions(store: Store) -> None:
     assert len(little._kept) < 6
 
 
-async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: Store) -> None:
+async def test_many_small_surfaces_stay_within_the_cache_limit(store: Store) -> None:
     allowed = 1024 * 1024
     unit = UnitOfWork(DatabaseScope(store.database), Surfaces(allowed))
     metas = []
@@ -286,7 +286,7 @@ async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: S
     assert count.queries == 0
 
 
-async def test_what_replacements_took_out_does_not_count_as_kept(store: Store) -> None:
+async def test_replaced_nodes_do_not_count_against_the_cache(store: Store) -> None:
     """So that a log of any length that is compacted now and then is read from the last compaction on."""
     little = Surfaces(4 * SMALL)
     unit = UnitOfWork(DatabaseScope(store.database), little)
@@ -303,7 +303,7 @@ async def test_what_replacements_took_out_does_not_count_as_kept(store: Store) -
     assert count.queries == 0
 
 
-async def test_a_log_longer_than_one_reading_gives_the_same(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_log_longer_than_one_read_has_the_same_surface(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many parts it is read in, and wherever they end: in chunks, in a group, at a replacement."""
     await create(store, "a")
     answer = [AssistantChunk(delta=f"{n} ", kind=ChunkKind.TEXT) for n in range(7)]
