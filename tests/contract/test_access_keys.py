@@ -1,4 +1,4 @@
-"""API keys: shown once, kept as a hash, revoked for good, and listed by space."""
+"""API keys: shown once, stored as a hash, revoked for good, and listed by space."""
 
 import asyncio
 
@@ -99,13 +99,13 @@ async def test_keys_are_listed_by_space_in_order_of_creation(store: Store) -> No
 
 
 async def test_bad_input_creates_no_key(store: Store) -> None:
-    for space, name, expires_at, place in (
+    for space, name, expires_at, argument in (
         ("a/b", None, None, "space"),
         (SPACE, "", None, "name"),
         (SPACE, "n" * 101, None, "name"),
         (SPACE, None, now() - 1, "expiresAt"),
     ):
-        with pytest.raises(errors.BadInput, match=place):
+        with pytest.raises(errors.BadInput, match=argument):
             await access_keys.create(store.database, space, AccessRole.ADMIN, name, expires_at)
     assert not await access_keys.exist(store.database)
 
@@ -113,5 +113,5 @@ async def test_bad_input_creates_no_key(store: Store) -> None:
 def test_each_role_includes_the_lower_ones() -> None:
     order = [AccessRole.VIEWER, AccessRole.AGENT, AccessRole.ORCHESTRATOR, AccessRole.ADMIN]
     assert order == list(AccessRole)
-    for place, role in enumerate(order):
-        assert [role.includes(other) for other in order] == [rank <= place for rank in range(4)]
+    for index, role in enumerate(order):
+        assert [role.includes(other) for other in order] == [rank <= index for rank in range(4)]

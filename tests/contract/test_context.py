@@ -1,4 +1,4 @@
-"""What a model gets of a session: context, records and prompt, out of a store."""
+"""What a model is sent: the context, records and prompt of a stored session."""
 
 import orjson
 import pytest
@@ -18,7 +18,7 @@ OUTSIDE = "seen from outside"
 
 
 async def context(store: Store, id: str = "a") -> PromptContext:
-    """The context, which is valid and without the memory."""
+    """The context, checked to be valid and without the memory."""
     found = await store.messages.context(SPACE, id)
     sent = orjson.loads(found.openai)
     assert problems(sent) == []
@@ -32,7 +32,7 @@ async def context(store: Store, id: str = "a") -> PromptContext:
 
 
 async def insight(store: Store, id: str = "a") -> tuple[str | None, int] | None:
-    """Content and version of the insight that the context shows."""
+    """Content and version of the insight in the context."""
     found = (await context(store, id)).insight
     return None if found is None else (found.content, found.version)
 
@@ -118,7 +118,7 @@ async def test_an_insight_consumed_outside_a_turn_leaves_the_context(store: Stor
 
 
 async def test_a_runtime_that_crashed_after_consuming_gets_the_same_context(store: Store) -> None:
-    """Its retry with the same key gets the same insight, and nothing is written twice."""
+    """A retry with the same key gets the same insight, and nothing is written twice."""
     await create(store, "a", config=SessionConfig(system_prompt="Be brief."))
     await append(store, "a", TURN, user("q"))
     await put_insight(store, "a", "first")

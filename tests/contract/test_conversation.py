@@ -1,4 +1,4 @@
-"""Pages of a conversation: each is that part of the whole log's, however it is reached and whatever the log."""
+"""Pages of a conversation: each equals that part of the whole, for any log and any way of paging."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from tests.contract.shorthand import SPACE, append, create, fork, session, texts
 
 
 async def forwards(queries: Queries, meta: SessionMeta, count: int) -> list[Entry]:
-    """All entries, paging from the begin."""
+    """All entries, paging from the start."""
     found: list[Entry] = []
     at = 0
     while at < meta.head:
@@ -55,7 +55,7 @@ async def backwards(queries: Queries, meta: SessionMeta, count: int) -> list[Ent
 
 
 async def check(queries: Queries, meta: SessionMeta, count: int, start: int, stop: int) -> None:
-    """Pages of one log equal those parts of its whole conversation."""
+    """Checks that pages of one log equal those parts of its whole conversation."""
     entries = await whole(queries, meta)
     assert await forwards(queries, meta, count) == entries
     assert await backwards(queries, meta, count) == entries
@@ -101,7 +101,7 @@ async def page(store: Store, id: str, **asked: Any) -> ConversationPage:
 
 
 def shown(entries: Sequence[Entry]) -> list[tuple[int, str | None]]:
-    """Seq and what is read of each."""
+    """Seq and visible text of each entry."""
     found: list[tuple[int, str | None]] = []
     for entry in entries:
         match entry:

@@ -1,4 +1,4 @@
-"""Deletion: whole trees go with all that is theirs, and forks keep every event that they share."""
+"""Deletion: a tree is deleted with everything it owns, and forks keep every event that they share."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ from tests.contract.test_slots import MEMORY
 
 
 async def commits_of(store: Store, log: str) -> list[tuple[int, int]]:
-    """First and last seq of each commit of a log that is still there."""
+    """First and last seq of each remaining commit of a log."""
     found = await store.database.read(
         lambda queries: queries.commits(log, 0, 2**31, max_events=100_000, max_bytes=2**40)
     )

@@ -1,4 +1,4 @@
-"""Digests: what orchestrators collect, without missing a change and without writing anything."""
+"""Digests: orchestrators collect them without missing a change and without writing anything."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Forks: any cut of any log, shared for good, and nothing seen of the other side's later events."""
+"""Forks share any cut of any log for good, and neither side sees the other's later events."""
 
 import asyncio
 import random
@@ -41,7 +41,7 @@ def folded(events: list[Event]) -> LogState:
 
 
 async def check_fork(store: Store, made: SessionMeta, shared: list[Event]) -> None:
-    """A fresh fork holds exactly the events that it shares, and stands as they left it."""
+    """Checks that a new fork holds exactly the shared events and has the state after them."""
     assert await whole_log(store, made.id) == shared
     assert made == await session(store, made.id)
     assert made.state == folded(shared)

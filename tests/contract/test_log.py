@@ -1,4 +1,4 @@
-"""Appending: whole or not at all, at the true head, kept to the letter."""
+"""Appends: atomic, at the actual head, and stored exactly."""
 
 import asyncio
 
@@ -155,8 +155,8 @@ async def test_an_append_is_atomic(store: Store) -> None:
         (user("x", surface_op=SurfaceOp(op=SurfaceOpKind.REPLACE)), r"events\[3\]\.userMessage\.surfaceOp"),
         (user("x", surface_op=SurfaceOp(start=0, end=0)), r"events\[3\]\.userMessage\.surfaceOp"),
     )
-    for event, place in bad:
-        await refused(store, errors.BadInput, *texts(3), event, user("after"), match=place)
+    for event, path in bad:
+        await refused(store, errors.BadInput, *texts(3), event, user("after"), match=path)
     assert (await append(store, "a", user("next"))).first_seq == 2
 
 

@@ -1,4 +1,4 @@
-"""Hides and feedback that the server writes when it is asked to; the log keeps everything."""
+"""Hides and feedback that the server writes on request; the log keeps everything."""
 
 from collections.abc import Awaitable, Callable
 
@@ -26,7 +26,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 async def written(store: Store, kept: MaintenanceResult) -> list[Event]:
-    """What an operation wrote: the newest events of the log, in one commit."""
+    """The events that an operation wrote: the newest of the log, in one commit."""
     log = await whole_log(store, "a")
     assert kept.session == await session(store, "a")
     if kept.appended is None:
@@ -67,7 +67,7 @@ async def test_a_refused_operation_writes_nothing(store: Store, operation: Opera
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 async def test_an_operation_with_nothing_to_do_writes_nothing(store: Store, operation: Operation) -> None:
-    """On an empty session, and when it has been done already."""
+    """Neither on an empty session nor when repeated."""
     await create(store, "a")
     empty = await session(store, "a")
     assert await operation(store, 0) == MaintenanceResult(empty)
@@ -116,7 +116,7 @@ async def test_a_trim_to_a_negative_number_is_refused(store: Store) -> None:
 
 
 async def test_a_trim_keeps_tool_groups_whole(store: Store) -> None:
-    """Four records, of which three are one group; a supplied result is no record."""
+    """There are four records, three of them one group; a supplied result is not a record."""
     await create(store, "a")
     await append(store, "a", user("q"), call("x"), call("y"), call("z"), result("x"), result("y"), user("next"))
     assert await trimmed(store, 2) == [(0, 1)]

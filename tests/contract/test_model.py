@@ -1,4 +1,4 @@
-"""Whatever is done in whatever order, the store stands as a plain model of it does."""
+"""Any sequence of commands leaves the store in the same state as a simple model."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ INSIGHT, MEMORY = SlotName.INSIGHT, SlotName.MEMORY
 
 @dataclass
 class Session:
-    """One session as the model knows it. Each event of its log is (session of origin, seq, content)."""
+    """A session in the model. Each event of its log is (session of origin, seq, content)."""
 
     id: str
     parent: str | None
@@ -43,7 +43,7 @@ class Session:
 
 
 class Model:
-    """What a space holds, in plain Python. A refused command raises the code of its error and changes nothing."""
+    """A space in plain Python. A refused command raises the code of its error and changes nothing."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
@@ -66,7 +66,7 @@ class Model:
     def refs(self) -> set[tuple[str, str]]:
         return {(one.id, other) for one in self.sessions.values() for other in one.refs}
 
-    def place(self, parent: str | None) -> int:
+    def next_index(self, parent: str | None) -> int:
         if parent is None:
             self.roots += 1
             return self.roots - 1
@@ -76,7 +76,7 @@ class Model:
     def create(self, id: str, parent: str | None) -> None:
         if id in self.sessions:
             raise errors.DuplicateId(id)
-        self.sessions[id] = Session(id, parent, self.place(parent))
+        self.sessions[id] = Session(id, parent, self.next_index(parent))
 
     def fork(self, id: str, source: str, cut: int, parent: str | None, prompt: str | None) -> None:
         if id in self.sessions:
@@ -84,7 +84,7 @@ class Model:
         shared = self.sessions[source].log
         if cut > len(shared):
             raise errors.BadInput("atSeq")
-        made = Session(id, parent, self.place(parent), source, cut, shared[:cut], cut)
+        made = Session(id, parent, self.next_index(parent), source, cut, shared[:cut], cut)
         if prompt is not None:
             made.write(prompt)
         self.sessions[id] = made
@@ -112,7 +112,7 @@ class Model:
         ]
         if joins:
             raise errors.InvalidRef(id)
-        moved.index = self.place(parent)
+        moved.index = self.next_index(parent)
         moved.parent = parent
 
     def ref(self, source: str, target: str) -> None:
@@ -154,7 +154,7 @@ class Model:
 
 
 class Play:
-    """Does each command to the store and to the model, and compares what they say."""
+    """Runs each command on the store and on the model, and compares the outcomes."""
 
     def __init__(self, store: Store, space: str) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""Opening and closing: what was answered is there when the store is opened again."""
+"""Opening and closing: everything acknowledged is there when the store is opened again."""
 
 import asyncio
 import sqlite3
@@ -55,7 +55,7 @@ async def test_operations_running_when_the_store_closes_get_an_answer(open_store
     for id in ("a", "b"):
         await create(first, id)
     writing = [asyncio.create_task(append(first, "ab"[n % 2], *texts(2))) for n in range(20)]
-    await asyncio.sleep(0)  # so that all of them have begun
+    await asyncio.sleep(0)  # lets all of them start
     async with asyncio.timeout(IN_TIME):
         await first.close()
         results = await asyncio.gather(*writing, return_exceptions=True)

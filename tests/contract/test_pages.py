@@ -1,4 +1,4 @@
-"""Lists of sessions: in order, each once, by cursors that fit one list alone, and filtered."""
+"""Lists of sessions: ordered, filtered, each session once, with cursors bound to one list."""
 
 import base64
 import re
@@ -15,7 +15,7 @@ CREATED_ASC, CREATED_DESC, UPDATED_DESC = SessionOrder
 
 
 async def make_some(store: Store) -> list[str]:
-    """Nine sessions: three alone, then six of one transaction, which were made at the same instant."""
+    """Nine sessions: three created separately, then six at the same instant in one transaction."""
     alone = [(await create(store, id)).id for id in ("c", "a", "b")]
 
     async def together(unit: UnitOfWork) -> None:
@@ -52,10 +52,10 @@ async def test_each_cursor_continues_right_after_its_row(store: Store) -> None:
     await make_some(store)
     whole = await store.sessions.page(SPACE, SessionFilter(), CREATED_DESC, 9, None)
     assert whole is not None
-    for place, row in enumerate(whole.sessions):
+    for index, row in enumerate(whole.sessions):
         behind = await store.sessions.page(SPACE, SessionFilter(), CREATED_DESC, 9, whole.cursor(row))
         assert behind is not None
-        assert behind.sessions == whole.sessions[place + 1 :]
+        assert behind.sessions == whole.sessions[index + 1 :]
 
 
 async def test_pages_hold_each_row_once_despite_deletions(store: Store) -> None:

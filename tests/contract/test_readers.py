@@ -1,4 +1,4 @@
-"""What readers cost: no memory while they wait, nobody's time, and nothing once they are gone."""
+"""The cost of readers: no memory while they wait, no delay for others, nothing once they are gone."""
 
 import asyncio
 import gc
@@ -71,7 +71,7 @@ async def open_all(store: Store) -> list[AsyncGenerator[object, None]]:
 
 
 async def all_freed(store: Store) -> None:
-    """Returns once there are no readers any more, which may take a second."""
+    """Waits until no readers are left, which may take a second."""
     async with asyncio.timeout(1):
         while store.feed.hub.count > 0:
             gc.collect()
@@ -100,7 +100,7 @@ async def test_a_cancelled_reader_is_freed(store: Store) -> None:
     for stream in streams:
         await take(stream, 1)
     waiting = [asyncio.ensure_future(anext(stream)) for stream in streams]
-    await asyncio.sleep(0)  # so that all of them have begun to wait
+    await asyncio.sleep(0)  # lets all of them start waiting
     for task in waiting:
         task.cancel()
     results = await asyncio.gather(*waiting, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Reading the log: pages forward and back, of chosen types, over commits of any size."""
+"""Reading the log: pages forward and back, of selected types, over commits of any size."""
 
 import random
 from typing import Any
@@ -27,7 +27,7 @@ MEBIBYTE = 1024 * 1024
 
 
 async def mixed(store: Store, seed: int) -> tuple[SessionMeta, list[Event]]:
-    """A log of 64 events in commits of random sizes, a fork of a fork; and what it holds, told by its writes."""
+    """A log of 64 events in commits of random sizes, in a fork of a fork, and the events as written."""
     chance = random.Random(seed)
     await create(store, "a")
     events = conversation(8)
@@ -42,8 +42,8 @@ async def mixed(store: Store, seed: int) -> tuple[SessionMeta, list[Event]]:
     return await session(store, "c"), events
 
 
-def told(event: Event) -> dict[str, object]:
-    """What the writer told of an event."""
+def as_sent(event: Event) -> dict[str, object]:
+    """An event as its writer sent it."""
     return event.model_dump(exclude={"timestamp", "turn_id", "step_id"})
 
 
@@ -55,7 +55,7 @@ async def test_every_forward_page_equals_that_part_of_the_log(store: Store, seed
             page = await store.sessions.events(meta, from_seq=start, first=size)
             stop = min(start + size, 64)
             assert seqs(page.events) == list(range(start, stop))
-            assert [told(event) for event in page.events] == [told(event) for event in events[start:stop]]
+            assert [as_sent(event) for event in page.events] == [as_sent(event) for event in events[start:stop]]
             assert (page.next_seq, page.prev_seq, page.head) == (stop, start or None, 64)
 
 
@@ -67,7 +67,7 @@ async def test_every_backward_page_equals_that_part_of_the_log(store: Store, see
             page = await store.sessions.events(meta, before_seq=stop, last=size)
             start = max(stop - size, 0)
             assert seqs(page.events) == list(range(start, stop))
-            assert [told(event) for event in page.events] == [told(event) for event in events[start:stop]]
+            assert [as_sent(event) for event in page.events] == [as_sent(event) for event in events[start:stop]]
             assert (page.next_seq, page.prev_seq, page.head) == (stop, start or None, 64)
 
 

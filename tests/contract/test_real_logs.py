@@ -1,4 +1,4 @@
-"""Real logs in a store: surfaces valid at every cut, and the messages that went in come out."""
+"""Real logs in a store: surfaces are valid at every cut, and messages come back as imported."""
 
 import json
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ ORPHANS = (
 
 
 async def load(store: Store, reading: Reading) -> dict[str, str]:
-    """Imports a reading; the ids of its sessions by their keys."""
+    """Imports a parsed document and returns the ids of its sessions by their keys."""
     return (await import_reading(store, SPACE, reading)).ids
 
 
@@ -44,7 +44,7 @@ async def load_harness(store: Store, name: str) -> str:
 
 
 def as_sent(messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Messages without the fields that the API does not need."""
+    """Messages without the fields that the API ignores."""
     fields = ("role", "content", "tool_calls", "tool_call_id")
     return [
         {name: message.get(name) for name in fields if message.get(name) or name == "content"} for message in messages
@@ -57,7 +57,7 @@ def trials() -> list[dict[str, Any]]:
 
 
 def pi_mono() -> list[dict[str, Any]]:
-    """The messages of the log in the form of the chat completions API."""
+    """The messages of the log in chat completions form."""
     messages: list[dict[str, Any]] = []
     for line in (DATA / PI_MONO).read_text().splitlines():
         record = json.loads(line)
@@ -135,7 +135,7 @@ async def test_all_trials_come_back_message_for_message(store: Store) -> None:
 
 @pytest.mark.parametrize("trial", [0, 41, 99])
 async def test_every_cut_of_a_trial_is_a_valid_prefix_of_it(store: Store, trial: int) -> None:
-    """What a cut leaves unanswered is supplied; all else is as in the whole."""
+    """A result is supplied for each call that the cut leaves unanswered; the rest equals the whole."""
     traj = trials()[trial]["traj"]
     done = await import_document(store, SPACE, json.dumps(traj), ExportFormat.OPENAI)
     [id] = done.ids.values()
@@ -144,9 +144,9 @@ async def test_every_cut_of_a_trial_is_a_valid_prefix_of_it(store: Store, trial:
         found = await surface(store, id, at_seq)
         check(found)
         left = json.loads(found.openai_text())
-        told = [sent for sent, message in zip(left, found.messages(), strict=True) if not message.supplied]
-        assert [message["role"] for message in told] == [message["role"] for message in expected[: len(told)]]
-        assert told[:-1] == expected[: len(told)][:-1]
+        stored = [sent for sent, message in zip(left, found.messages(), strict=True) if not message.supplied]
+        assert [message["role"] for message in stored] == [message["role"] for message in expected[: len(stored)]]
+        assert stored[:-1] == expected[: len(stored)][:-1]
     assert json.loads((await surface(store, id)).openai_text()) == expected
 
 
@@ -167,7 +167,7 @@ async def test_unanswered_calls_get_a_supplied_result(store: Store) -> None:
     assert [message for message in sent if message.get("tool_call_id") not in ORPHANS] == as_sent(messages)
     for at_seq in range(done.events + 1):
         check(await surface(store, id, at_seq))
-    # A repair makes real ones of them.
+    # A repair turns them into real ones.
     kept = await store.maintenance.repair(SPACE, id)
     assert kept.appended is not None
     events = kept.appended.events

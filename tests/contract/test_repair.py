@@ -1,4 +1,4 @@
-"""Ending what a crash left open, wherever it was."""
+"""Repair closes what a crash left open, wherever it happened."""
 
 from collections.abc import Sequence
 
@@ -30,13 +30,13 @@ TURN, OTHER = TurnStart(turn_id="t"), TurnStart(turn_id="u")
 
 
 async def repaired(store: Store, id: str = "a") -> list[Event]:
-    """What one repair wrote."""
+    """The events that one repair wrote."""
     kept = await store.maintenance.repair(SPACE, id)
     return [] if kept.appended is None else kept.appended.events
 
 
 def unanswered(log: Sequence[Event]) -> list[ToolCall]:
-    """The calls of a log that no result answers, by the rules of pairing alone."""
+    """The unanswered calls of a log, by the rules of pairing alone."""
     waiting: Unanswered[ToolCall] = Unanswered()
     for event in log:
         match event:
@@ -50,7 +50,7 @@ def unanswered(log: Sequence[Event]) -> list[ToolCall]:
 
 
 async def assert_balanced(store: Store, id: str, log: Sequence[Event] | None = None) -> Surface:
-    """No call is unanswered in its log, no step or turn open, the surface valid; another repair writes nothing."""
+    """Checks that no call, step or turn is open, the surface is valid, and another repair writes nothing."""
     meta = await session(store, id)
     assert meta.open == ()
     assert unanswered(log or await whole_log(store, id)) == []
@@ -134,7 +134,7 @@ async def test_a_call_in_an_ended_turn_is_answered_in_that_turn(store: Store) ->
 
 
 async def test_open_steps_end_in_their_own_turn_or_outside_any(store: Store) -> None:
-    """All have the same id, so that each must name its turn."""
+    """All steps have the same id, so each step/end must name its turn."""
     await create(store, "a")
     step = StepStart(step_id="s")
     await append(store, "a", step, TURN, step, OTHER, StepStart(step_id="s", turn_id="u"))
@@ -157,7 +157,7 @@ async def test_calls_gone_from_the_surface_are_still_answered(store: Store) -> N
     await append(store, "a", call("z"), result("z"))
     head = (await session(store, "a")).head
     await append(store, "a", SurfaceHide(from_seq=head - 1, to_seq=head))
-    # The log has the result, so nothing is to be mended; the surface supplies one, as it does for any hidden result.
+    # The log has the result, so there is nothing to repair; the surface supplies one, as for any hidden result.
     assert shown(await assert_balanced(store, "a"))[2:] == [("assistant", None, "z"), ("?", "z")]
 
 

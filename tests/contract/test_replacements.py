@@ -1,4 +1,4 @@
-"""Appends that replace nodes of the surface: what does not find its nodes is refused, and leaves no trace."""
+"""Appends that replace nodes of the surface: one whose nodes are missing is refused and writes nothing."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.storage.views.surface_logs import assistant, call, chunk, hide, resul
 from tests.storage.views.validity import check
 
 GROUP = (user("go"), call("x"), call("y"), result("x", "one"), result("y", "two"), assistant("done"))
-"""Nodes: 0 the user's, 1 the group, 3 and 4 its results, 5 the answer."""
+"""Nodes: 0 is the user's, 1 the group, 3 and 4 its results, 5 the answer."""
 
 
 async def replacing(store: Store, *drafts: Event) -> list[tuple[object, ...]]:
@@ -88,7 +88,7 @@ async def test_one_node_several_nodes_and_a_result_can_be_replaced(store: Store)
 
 
 async def test_replacements_nest_and_chain(store: Store) -> None:
-    """Also within one append: a message, its replacement, and the replacement's."""
+    """Also within one append: a message, its replacement, and the replacement of that."""
     await create(store, "a")
     assert await replacing(store, user("0"), user("1", 0, 0), user("2", 1, 1)) == [("user", "2")]
     assert await replacing(store, user("3"), user("4"), user("5", 3, 4)) == [("user", "2"), ("user", "5")]
@@ -99,7 +99,7 @@ async def test_replacements_nest_and_chain(store: Store) -> None:
 
 
 async def test_compactions_that_split_groups_leave_valid_lists(store: Store) -> None:
-    """Between a call and its result, inside a parallel batch, and one onto the other."""
+    """Between a call and its result, inside a parallel batch, and one after the other."""
     await create(store, "a")
     await append(store, "a", *GROUP, user("more"), call("z"), user("next"), result("z"))
     # Group z is node 7, its result node 9.
@@ -166,7 +166,7 @@ async def test_a_hidden_message_is_not_a_node(store: Store) -> None:
     await refused(store, errors.BadInput, result("x", "r", 3, 3), match=r"toolResult\.surfaceOp\.start: 3 is no node")
     await append(store, "a", hide(0, 2))
     await refused(store, errors.BadInput, user("r", 0, 5), match=r"surfaceOp\.start: 0 is no node")
-    # Call x went; call y is now the first event of its message.
+    # Call x is gone; call y is now the first event of its message.
     assert await replacing(store, user("r", 2, 5)) == [("user", "r")]
 
 
@@ -204,7 +204,7 @@ async def test_a_batch_folds_each_append_onto_those_before_it(store: Store) -> N
 async def test_a_batch_keeps_its_order_around_a_slow_replacement(store: Store, open_store: OpenStore) -> None:
     await create(store, "a")
     await append(store, "a", *texts(1_000))
-    # Another store has kept nothing of the surface, so that the replacement has all of it to read.
+    # Another store has no cached surface, so the replacement has to read all of it.
     fresh = await open_store()
     wanted = [user("instead", 0, 999), user("second"), user("third")]
     results = await fresh.sessions.append_batch(SPACE, [Append("a", [draft]) for draft in wanted])
@@ -212,7 +212,7 @@ async def test_a_batch_keeps_its_order_around_a_slow_replacement(store: Store, o
 
 
 async def test_two_servers_never_replace_a_node_twice(store: Store, open_store: OpenStore) -> None:
-    """Each of twenty nodes is replaced through both: one of the two wins."""
+    """Each of twenty nodes is replaced through both servers; one of the two wins."""
     other = await open_store()
     await create(store, "a")
     await append(store, "a", *texts(20))
@@ -225,7 +225,7 @@ async def test_two_servers_never_replace_a_node_twice(store: Store, open_store: 
         return True
 
     won = await asyncio.gather(*(attempt(through, seq) for seq in range(20) for through in (store, other)))
-    assert [sum(won[place : place + 2]) for place in range(0, 40, 2)] == [1] * 20
+    assert [sum(won[index : index + 2]) for index in range(0, 40, 2)] == [1] * 20
     for reader in (store, other, await open_store()):
         found = await surface(reader, "a")
         check(found)
@@ -234,7 +234,7 @@ async def test_two_servers_never_replace_a_node_twice(store: Store, open_store: 
 
 
 async def test_two_servers_chain_replacements(store: Store, open_store: OpenStore) -> None:
-    """What one server keeps of a surface is never behind what the other has appended."""
+    """A surface cached by one server never lags behind the other's appends."""
     stores = (store, await open_store())
     await create(store, "a")
     await append(store, "a", user("0"))

@@ -1,4 +1,4 @@
-"""Runs across the sessions of a space: every filter, alone and together, in pages that hold still."""
+"""Runs across the sessions of a space: every filter, alone and combined, in consistent pages."""
 
 import random
 from collections.abc import Callable
@@ -22,7 +22,7 @@ NAMES = ["plan", "a\x00b", "a", "$where", "🌳", LONG]
 
 
 async def fill(store: Store, space: str = SPACE) -> list[RunRow]:
-    """Sixty turns in three sessions, several of them started in the same millisecond; their rows, newest first."""
+    """Appends sixty turns to three sessions, several in the same millisecond; returns their rows, newest first."""
     chance = random.Random(3)
     for id in SESSIONS:
         await store.tree.create(space, NewSession(id=id))

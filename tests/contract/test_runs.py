@@ -1,4 +1,4 @@
-"""Runs of a session: their rows are kept with each append, and the whole of them is read from the log."""
+"""Runs of a session: each append updates their rows, and whole runs are read from the log."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from storage.readers import runs
 from storage.session import SlotName
 from storage.store import Store
 from storage.views.run_rows import MAX_TEXT
-from tests.contract.runs import assert_told, rows_of
+from tests.contract.runs import assert_runs_match_log, rows_of
 from tests.contract.shorthand import append, conversation, create, fork, put, session, texts, user
 from tests.counting import counted
 from tests.storage.views.test_runs import call, result
@@ -24,7 +24,7 @@ LONG = "x" * (MAX_TEXT + 1)
 
 @pytest.fixture(autouse=True)
 def reading_event_by_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that where reading stops matters in short logs."""
+    """Makes the stopping point of a read matter even in short logs."""
     monkeypatch.setattr(run_index, "PAGE", 1)
     monkeypatch.setattr(runs, "EVENTS_AT_ONCE", 1)
 
@@ -33,7 +33,7 @@ async def test_rows_follow_each_append(store: Store) -> None:
     await create(store, "a")
     for event in [*conversation(2), TURN, STEP, call(), CHUNK, user("x"), END]:
         await append(store, "a", event)
-        await assert_told(store, "a")
+        await assert_runs_match_log(store, "a")
     row = (await rows_of(store, "a"))["t"]
     assert (row.status, row.agent_names, row.tool_names, row.tool_calls) == (
         RunStatus.FAILED,
@@ -59,11 +59,11 @@ async def test_a_consumed_insight_is_an_event_of_its_turn(store: Store) -> None:
     await append(store, "a", TURN)
     await put(store, "a", SlotName.INSIGHT, "look")
     await store.sessions.consume_insight("space", "a", None, None, None)
-    await assert_told(store, "a")
+    await assert_runs_match_log(store, "a")
     await fork(store, "a", id="b")
     await put(store, "b", SlotName.INSIGHT, "look")
     await store.sessions.consume_insight("space", "b", None, None, None)
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
     assert set(await rows_of(store, "b")) == {"t"}
 
 
@@ -80,7 +80,7 @@ async def test_a_row_counts_only_the_sessions_own_events(store: Store) -> None:
     assert (source.tokens, source.steps, source.tool_calls, source.status) == (5, 1, 1, RunStatus.RUNNING)
     assert (child.tokens, child.steps, child.tool_calls, child.status) == (7, 1, 0, RunStatus.FAILED)
     assert (child.query, child.agent_flow, child.origin_session_id) == ("why", "CHAT", "a")
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
     assert (await store.runs.of_session(await session(store, "b"), 1, None))[0].token_count == 12
 
 
@@ -106,9 +106,9 @@ async def test_the_first_own_event_of_an_inherited_turn_finds_its_state(
     await fork(store, "b", id="c", prompt="go on")
     for id in ("b", "c"):
         await append(store, id, own)
-        await assert_told(store, id)
+        await assert_runs_match_log(store, id)
         await append(store, id, user("then"), CHUNK) if own is not END else None
-        await assert_told(store, id)
+        await assert_runs_match_log(store, id)
 
 
 LATE: list[Event] = [
@@ -128,11 +128,11 @@ async def test_late_events_of_a_turn_are_in_its_run(store: Store, late: Event, c
     await create(store, "a")
     await append(store, "a", TURN, *[call() for _ in range(calls)], END, *texts(3), TurnStart(turn_id="u"))
     await append(store, "a", *texts(2), late, *texts(2))
-    await assert_told(store, "a")
+    await assert_runs_match_log(store, "a")
     await fork(store, "a", id="b")
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
     await append(store, "b", result(turn_id="u"), RunFeedback(turn_id="t", self_evaluation="2"), call())
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
 
 
 async def test_feedback_reaches_distant_turns_and_inherited_ones(store: Store) -> None:
@@ -141,7 +141,7 @@ async def test_feedback_reaches_distant_turns_and_inherited_ones(store: Store) -
     await fork(store, "a", id="b")
     feedback = [RunFeedback(turn_id=turn, feedback=turn) for turn in ("turn-0", "t", "turn-4")]
     await append(store, "b", *feedback, TurnStart(turn_id="own"))
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
     assert {turn: row.feedback for turn, row in (await rows_of(store, "b")).items()} == {
         "turn-0": "turn-0",
         "t": "t",
@@ -171,7 +171,7 @@ async def test_any_text_can_be_a_turn_id(store: Store, turn: str) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="a"), TurnStart(turn_id=turn), StepStart(step_id="s", turn_id=turn))
     await append(store, "a", TurnEnd(turn_id=turn))
-    await assert_told(store, "a")
+    await assert_runs_match_log(store, "a")
     run = await store.runs.one(await session(store, "a"), turn)
     assert run is not None
     assert (run.turn_id, run.status) == (turn.replace("\ud800", "\ufffd"), RunStatus.SUCCESS)

@@ -1,4 +1,4 @@
-"""Sessions: made once, found again, renamed, archived and restored."""
+"""Sessions: created once, found again, renamed, archived and restored."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Slots: versioned writes, memory as an outside view, and insights that are delivered exactly once."""
+"""Slots: versioned writes, memory as an outside view, and insights delivered exactly once."""
 
 import asyncio
 

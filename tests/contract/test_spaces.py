@@ -1,4 +1,4 @@
-"""Spaces: each on its own, and what one owns is unknown to all others."""
+"""Spaces: isolated from each other; what one owns is unknown to all others."""
 
 import pytest
 

@@ -38,7 +38,7 @@ class Halt(Exception):
 
 
 async def much(unit: UnitOfWork) -> str:
-    """A bit of everything, over sessions and tree."""
+    """A bit of everything, on sessions and tree."""
     await unit.tree.create(SPACE, NewSession(id="b", parent_id="a"))
     await unit.sessions.append(SPACE, "b", texts(3), key="key")
     await unit.tree.fork(SPACE, Fork("b", at_seq=2, id="c", parent_id="a", prompt="go"))

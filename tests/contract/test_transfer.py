@@ -1,4 +1,4 @@
-"""Sessions as documents: out and in without loss, or refused with nothing written."""
+"""Sessions as documents: exported and imported without loss, or refused with nothing written."""
 
 import asyncio
 import itertools
@@ -72,7 +72,7 @@ async def imported(store: Store, document: str, format: ExportFormat = YAML, **g
 
 
 async def imported_id(store: Store, document: str, format: ExportFormat = YAML, **given: Any) -> str:
-    """The id of the one session that an import made."""
+    """The id of the only session that an import created."""
     done = await imported(store, document, format, **given)
     [id] = done.ids.values()
     assert done.events == (await session(store, id)).head
@@ -86,7 +86,7 @@ async def refusal(
     error: type[errors.SapwoodError] = errors.BadInput,
     **wanted: Any,
 ) -> str:
-    """The message of a refusal that has left nothing behind."""
+    """The message of a refused import, checked to have written nothing."""
     before = await forest(store)
     with pytest.raises(error) as found:
         await imported(store, document, format, **wanted)
@@ -95,12 +95,12 @@ async def refusal(
 
 
 def bare(events: Sequence[Event]) -> list[Event]:
-    """What an event says, wherever it stands."""
+    """The content of an event, without its position."""
     return [event.model_copy(update={"id": "", "session_id": ""}) for event in events]
 
 
 def contents(events: Sequence[Event]) -> list[tuple[object, ...]]:
-    """Types and contents of texts and cards that say something."""
+    """Types and contents of the texts and cards that are not empty."""
     found: list[tuple[object, ...]] = []
     for event in events:
         match event:
@@ -112,7 +112,7 @@ def contents(events: Sequence[Event]) -> list[tuple[object, ...]]:
 
 
 def play_all(opening: OpenStore, strategy: st.SearchStrategy[Any], play: Callable[[Store, str, Any], Any]) -> None:
-    """Plays examples on one store, each in sessions of its own name."""
+    """Runs examples on one store, each in a session of its own."""
     with asyncio.Runner() as runner:
         store = runner.run(opening())
         names = (f"s{n}" for n in itertools.count())
@@ -129,7 +129,7 @@ def play_all(opening: OpenStore, strategy: st.SearchStrategy[Any], play: Callabl
 
 
 def test_texts_and_cards_round_trip_through_yaml(opening: OpenStore) -> None:
-    """Any characters in them; a lone surrogate is U+FFFD from the start."""
+    """With any characters; lone surrogates are U+FFFD from the start."""
 
     async def play(store: Store, name: str, entries: list[Event]) -> None:
         await create(store, name, label="L: #1", workflow_mode="plan")
@@ -248,7 +248,7 @@ async def test_yaml_holds_the_texts_and_cards_of_a_session(store: Store) -> None
     assert [read[name] for name in ("sessionId", "title", "workflowMode")] == ["a", "Full", "plan"]
     assert read["createdAt"] == text.format_instant(meta.created_at)
     assert read["updatedAt"] == text.format_instant(meta.updated_at)
-    # As people saw it: what was replaced stays, what was hidden goes, an answer cut off is there.
+    # As people saw it: replaced messages stay, hidden ones do not, a cut-off answer is there.
     assert read["entries"] == [
         {"kind": "Text", "role": "User", "content": "q"},
         {"kind": "Text", "role": "Assistant", "content": "answer"},
@@ -352,7 +352,7 @@ async def test_an_archived_session_is_imported_archived(store: Store) -> None:
 
 
 def lines_of(*sections: tuple[dict[str, Any], list[dict[str, Any]]]) -> str:
-    """A JSONL document of headers with their events."""
+    """A JSONL document of the headers with their events."""
     lines: list[dict[str, Any]] = []
     for header, events in sections:
         lines.append({"type": "session", "format": "sapwood", "version": 1, **header})

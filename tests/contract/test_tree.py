@@ -1,4 +1,4 @@
-"""The forest: places, moves and references that no interleaving can put wrong."""
+"""The forest: positions, moves and references that no interleaving can corrupt."""
 
 import asyncio
 
@@ -19,14 +19,14 @@ ACTIVE, ARCHIVED = SessionStatus
 
 
 async def plant(store: Store, *paths: str) -> None:
-    """Sessions by their paths: `a/b` makes b under a."""
+    """Creates sessions by path: `a/b` creates b under a."""
     for path in paths:
         above, _, id = path.rpartition("/")
         await create(store, id, above.rpartition("/")[2] or None)
 
 
 def drawn(found: Forest) -> list[str]:
-    """Each node of a forest as the path to it, in the forest's order."""
+    """The path of each node of a forest, in order."""
     return ["/".join([*reversed(node.document.ancestors), node.id]) for node in found.nodes]
 
 
@@ -35,7 +35,7 @@ async def refs_of(store: Store) -> set[tuple[str, str]]:
 
 
 async def check_forest(store: Store) -> None:
-    """The forest is whole: places, counters and references agree with each other."""
+    """Checks that positions, counters and references agree with each other."""
     found = await forest(store)
     by_id = {node.id: node for node in found.nodes}
     assert len(by_id) == await store.sessions.count(SPACE, SessionFilter())
@@ -422,7 +422,7 @@ async def test_a_forest_filtered_by_status_includes_ancestors(store: Store) -> N
 
 
 async def damage(store: Store, id: str, parent_id: str) -> None:
-    """Breaks a node's parent, as no operation can."""
+    """Corrupts a node's parent, as no operation can."""
 
     async def work(tx: Transaction) -> None:
         found = await tx.node(SPACE, id)

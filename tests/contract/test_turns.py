@@ -1,4 +1,4 @@
-"""Which turn and step an event belongs to, and which events a turn still takes."""
+"""Which turn and step an event belongs to, and which events a turn still accepts."""
 
 import pytest
 
