@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,7 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells make background jobs ignore interrupts, and the processes that tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-OpenStore = Callable[[], Awaitable[Store]]
+OpenStore = Callable[[], Coroutine[Any, Any, Store]]
 
 
 class MongoServer:

@@ -1,1 +1,1 @@
-"""What every store must do. Each test runs on all of them."""
+"""The contract of a store. Every test runs on every store."""

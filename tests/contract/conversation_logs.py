@@ -1,4 +1,4 @@
-"""Any logs that have a conversation, written in small commits, with forks of them cut anywhere."""
+"""Arbitrary conversation logs, written in small commits and forked at arbitrary cuts."""
 
 import contextlib
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from storage.views.conversation_entry import Entry
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One commit, and after it a fork if `forks`. `low` and `high` say what a hide takes, in parts of 1,000."""
+    """One commit, followed by a fork if `forks`. `low` and `high` bound what a hide covers, in thousandths."""
 
     kinds: tuple[str, ...]
     low: int = 0
@@ -59,18 +59,18 @@ PARTS = st.builds(
 
 
 def plans(parts: int) -> st.SearchStrategy[list[Part]]:
-    """Up to so many commits, with forks now and then."""
+    """Plans of up to this many commits, with occasional forks."""
     return st.integers(0, parts).flatmap(lambda count: st.lists(PARTS, min_size=count, max_size=count))
 
 
 async def write(tx: Transaction, space: str, plan: Sequence[Part]) -> SessionMeta:
-    """Does what is planned, but for what would be refused; the last session."""
+    """Carries out a plan, except for refused appends, and returns the last session."""
     meta = await lifecycle.create(tx, space, NewSession())
     for part in plan:
         drafts: list[Event] = []
         for kind in part.kinds:
             drafts += _drafts(kind, meta, meta.head + len(drafts), part)
-        # What would be refused is left out.
+        # Refused appends are left out.
         with contextlib.suppress(errors.BadInput, errors.TurnEnded):
             meta = (await append.append(tx, space, meta.id, drafts)).session
         if part.forks:
@@ -121,7 +121,7 @@ def _drafts(kind: str, meta: SessionMeta, seq: int, part: Part) -> list[Event]:
 
 
 async def whole(queries: Queries, meta: SessionMeta, *, include_system: bool = False) -> list[Entry]:
-    """The conversation as all of the log gives it."""
+    """The conversation computed from the whole log."""
     found = await reading.read(queries, meta.segments, 0, meta.head, meta.head + 1)
     assert len(found.events) == meta.head
     return conversation(found.events, include_system=include_system)

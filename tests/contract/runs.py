@@ -1,4 +1,4 @@
-"""What the audit view must tell of a session, whatever was appended to it: what a fold of its whole log gives."""
+"""The runs of a session must equal a fold of its whole log, whatever was appended."""
 
 from storage.events import Event
 from storage.store import Store
@@ -12,8 +12,8 @@ async def rows_of(store: Store, id: str, space: str = SPACE) -> dict[str, RunRow
     return await store.database.read(lambda queries: queries.run_rows(space, id, None))
 
 
-async def assert_told(store: Store, id: str, space: str = SPACE) -> None:
-    """Rows, runs, pages of runs and single runs of a session, of up to 200 turns, are those of its log."""
+async def assert_runs_match_log(store: Store, id: str, space: str = SPACE) -> None:
+    """Checks that rows, runs, pages of runs and single runs of a session of up to 200 turns match its log."""
     meta = await store.sessions.get(space, id)
     assert meta is not None
     events: list[Event] = []

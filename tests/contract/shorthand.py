@@ -1,4 +1,4 @@
-"""Short names for what tests of a store do all the time, in one space."""
+"""Short names for common operations on a store, in one space."""
 
 import asyncio
 import random
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 SPACE = "space"
 IN_TIME = 20.0
-"""Seconds in which whatever is waited for must have come, also on a busy machine."""
+"""Seconds to wait for anything, generous enough for a busy machine."""
 
 
 async def create(store: Store, id: str | None = None, parent_id: str | None = None, **given: Any) -> SessionMeta:
@@ -49,7 +49,7 @@ async def append(store: Store, id: str, *drafts: Event, **given: Any) -> Appende
 
 
 async def refused(store: Store, error: type[errors.SapwoodError], *drafts: Event, match: str | None = None) -> None:
-    """The append is refused and leaves no trace."""
+    """Checks that an append is refused and writes nothing."""
     before, log_before = await session(store, "a"), await whole_log(store, "a")
     with pytest.raises(error, match=match):
         await append(store, "a", *drafts)
@@ -76,7 +76,7 @@ async def forest(store: Store, **wanted: Any) -> Forest:
 
 
 async def ids(store: Store, **selection: Any) -> set[str]:
-    """Which sessions a list of that selection holds."""
+    """Ids of the sessions that match the selection."""
     found = await store.sessions.page(SPACE, SessionFilter(**selection), SessionOrder.CREATED_ASC, 200, None)
     assert found is not None
     return {meta.id for meta in found.sessions}
@@ -120,7 +120,7 @@ def user(content: str, **given: Any) -> UserMessage:
 
 
 def texts(count: int, first: int = 0) -> list[UserMessage]:
-    """Messages that say their seq, if the first one has seq `first`."""
+    """Messages whose text is their seq, if the first one has seq `first`."""
     return [user(f"message {seq}") for seq in range(first, first + count)]
 
 
@@ -133,7 +133,7 @@ def seqs(events: Sequence[Event]) -> list[int]:
 
 
 def conversation(turns: int) -> list[Event]:
-    """Turns of one step each, with a tool call: eight events a turn."""
+    """Turns of one step each with a tool call: eight events per turn."""
     events: list[Event] = []
     for turn in range(turns):
         events += [
@@ -161,7 +161,7 @@ async def append_in_parts(store: Store, id: str, events: Sequence[Event], chance
 
 
 async def take(stream: AsyncIterator[T], count: int) -> list[T]:
-    """The next items of a stream, each within the time that is allowed."""
+    """The next items of a stream, each within the time limit."""
     taken: list[T] = []
     while len(taken) < count:
         async with asyncio.timeout(IN_TIME):
@@ -170,6 +170,6 @@ async def take(stream: AsyncIterator[T], count: int) -> list[T]:
 
 
 async def rest(stream: AsyncIterator[T]) -> list[T]:
-    """What a stream still brings until it ends, which must be within the time that is allowed."""
+    """The remaining items of a stream, which must end within the time limit."""
     async with asyncio.timeout(IN_TIME):
         return [item async for item in stream]

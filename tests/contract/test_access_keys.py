@@ -1,4 +1,4 @@
-"""API keys: shown once, kept as a hash, revoked for good, and listed by space."""
+"""API keys: shown once, stored as a hash, revoked for good, and listed by space."""
 
 import asyncio
 
@@ -8,6 +8,7 @@ from storage import access_key, access_keys, errors
 from storage.access_key import AccessKey, AccessRole
 from storage.log.append import now
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.conftest import Stored
 from tests.contract.shorthand import SPACE
 
@@ -18,7 +19,7 @@ async def found(store: Store, id: str) -> AccessKey:
     return (await access_keys.find(store.database, [id]))[id]
 
 
-async def test_a_key_is_found_by_its_id_and_opened_by_its_secret_alone(store: Store) -> None:
+async def test_a_key_is_found_by_id_and_matches_only_its_secret(store: Store) -> None:
     made = await access_keys.create(store.database, SPACE, AccessRole.AGENT, "a runtime", now() + HOUR)
     parts = access_key.split(made.text)
     assert parts is not None
@@ -38,7 +39,7 @@ async def test_the_secret_is_not_stored(store: Store, stored: Stored) -> None:
     assert await stored.mentioned(parts[1], made.text, made.key.hash) == {made.key.hash}
 
 
-async def test_no_two_keys_are_alike(store: Store) -> None:
+async def test_every_key_is_unique(store: Store) -> None:
     made = await asyncio.gather(
         *(access_keys.create(store.database, SPACE, AccessRole.VIEWER, "same") for _ in range(20))
     )
@@ -46,7 +47,7 @@ async def test_no_two_keys_are_alike(store: Store) -> None:
     assert {key.id for key in await access_keys.list_all(store.database, SPACE)} == {one.key.id for one in made}
 
 
-async def test_a_revoked_key_stays_and_stays_revoked(open_store) -> None:
+async def test_a_revoked_key_is_never_deleted_or_restored(open_store: OpenStore) -> None:
     first, second = await open_store(), await open_store()
     made = await access_keys.create(first.database, SPACE, AccessRole.ADMIN)
     assert made.key.holds_at(now())
@@ -58,7 +59,7 @@ async def test_a_revoked_key_stays_and_stays_revoked(open_store) -> None:
 
 
 @pytest.mark.parametrize("id", ["0" * 16, "", "ü", "a/b", "$where", "\0"])
-async def test_an_unknown_key_is_told(store: Store, id: str) -> None:
+async def test_revoking_an_unknown_key_is_not_found(store: Store, id: str) -> None:
     await access_keys.create(store.database, SPACE, AccessRole.ADMIN)
     with pytest.raises(errors.NotFound, match="id: no key"):
         await access_keys.revoke(store.database, id)
@@ -73,7 +74,7 @@ async def test_a_key_expires_at_its_instant(store: Store) -> None:
     assert (await found(store, key.id)).expires_at == end
 
 
-async def test_the_last_use_only_goes_forward_and_leaves_a_revocation_alone(open_store) -> None:
+async def test_last_use_never_moves_back_and_keeps_a_revocation(open_store: OpenStore) -> None:
     first, second = await open_store(), await open_store()
     one, other = [(await access_keys.create(first.database, SPACE, AccessRole.ADMIN)).key.id for _ in range(2)]
     await access_keys.note_uses(first.database, {one: 2_000, other: 1_000, "0" * 16: 5_000})
@@ -88,7 +89,7 @@ async def test_the_last_use_only_goes_forward_and_leaves_a_revocation_alone(open
     assert set(await access_keys.find(first.database, [one, other, "0" * 16])) == {one, other}
 
 
-async def test_keys_are_listed_by_space_in_order(store: Store) -> None:
+async def test_keys_are_listed_by_space_in_order_of_creation(store: Store) -> None:
     assert not await access_keys.exist(store.database)
     assert await access_keys.list_all(store.database) == []
     made = [(await access_keys.create(store.database, space, AccessRole.VIEWER)).key for space in ("a", "b", "a")]
@@ -97,20 +98,20 @@ async def test_keys_are_listed_by_space_in_order(store: Store) -> None:
     assert await access_keys.list_all(store.database, "c") == []
 
 
-async def test_bad_input_makes_no_key(store: Store) -> None:
-    for space, name, expires_at, place in (
+async def test_bad_input_creates_no_key(store: Store) -> None:
+    for space, name, expires_at, argument in (
         ("a/b", None, None, "space"),
         (SPACE, "", None, "name"),
         (SPACE, "n" * 101, None, "name"),
         (SPACE, None, now() - 1, "expiresAt"),
     ):
-        with pytest.raises(errors.BadInput, match=place):
+        with pytest.raises(errors.BadInput, match=argument):
             await access_keys.create(store.database, space, AccessRole.ADMIN, name, expires_at)
     assert not await access_keys.exist(store.database)
 
 
-def test_each_role_includes_those_before_it() -> None:
+def test_each_role_includes_the_lower_ones() -> None:
     order = [AccessRole.VIEWER, AccessRole.AGENT, AccessRole.ORCHESTRATOR, AccessRole.ADMIN]
     assert order == list(AccessRole)
-    for place, role in enumerate(order):
-        assert [role.includes(other) for other in order] == [rank <= place for rank in range(4)]
+    for index, role in enumerate(order):
+        assert [role.includes(other) for other in order] == [rank <= index for rank in range(4)]

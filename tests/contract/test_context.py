@@ -1,4 +1,4 @@
-"""What a model gets of a session: context, records and prompt, out of a store."""
+"""What a model is sent: the context, records and prompt of a stored session."""
 
 import orjson
 import pytest
@@ -18,7 +18,7 @@ OUTSIDE = "seen from outside"
 
 
 async def context(store: Store, id: str = "a") -> PromptContext:
-    """The context, which is valid and without the memory."""
+    """The context, checked to be valid and without the memory."""
     found = await store.messages.context(SPACE, id)
     sent = orjson.loads(found.openai)
     assert problems(sent) == []
@@ -32,7 +32,7 @@ async def context(store: Store, id: str = "a") -> PromptContext:
 
 
 async def insight(store: Store, id: str = "a") -> tuple[str | None, int] | None:
-    """Content and version of the insight that the context shows."""
+    """Content and version of the insight in the context."""
     found = (await context(store, id)).insight
     return None if found is None else (found.content, found.version)
 
@@ -46,7 +46,7 @@ async def test_an_empty_session_has_an_empty_context(store: Store) -> None:
     assert await context(store) == PromptContext(None, None, [], "[]", 0)
 
 
-async def test_system_prompt_insight_and_messages_come_in_this_order(store: Store) -> None:
+async def test_context_is_system_prompt_then_insight_then_messages(store: Store) -> None:
     await create(store, "a", config=SessionConfig(system_prompt="Be brief."))
     await put(store, "a", SlotName.MEMORY, OUTSIDE)
     await put_insight(store, "a", "Look left.")
@@ -63,7 +63,7 @@ async def test_system_prompt_insight_and_messages_come_in_this_order(store: Stor
     ]
 
 
-async def test_the_slot_is_the_truth_of_the_system_prompt(store: Store) -> None:
+async def test_the_system_prompt_comes_from_the_slot(store: Store) -> None:
     await create(store, "a", config=SessionConfig(system_prompt="fixed"))
     await put(store, "a", SlotName.SYSTEM_PROMPT, "newer")
     assert (await context(store)).system_prompt == "newer"
@@ -79,7 +79,7 @@ async def test_reading_the_context_never_consumes(store: Store) -> None:
     assert (await session(store, "a")).head == 0
 
 
-async def test_an_insight_is_in_the_context_until_its_turn_ends_and_in_none_after(store: Store) -> None:
+async def test_a_delivered_insight_leaves_the_context_when_its_turn_ends(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "first")
     await append(store, "a", TURN, user("q"))
@@ -97,7 +97,7 @@ async def test_an_insight_is_in_the_context_until_its_turn_ends_and_in_none_afte
     assert await insight(store) is None
 
 
-async def test_one_put_meanwhile_waits_for_the_turn_to_end(store: Store) -> None:
+async def test_an_insight_put_during_a_turn_waits_for_its_end(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "first")
     await append(store, "a", TURN)
@@ -108,7 +108,7 @@ async def test_one_put_meanwhile_waits_for_the_turn_to_end(store: Store) -> None
     assert await insight(store) == ("second", 2)
 
 
-async def test_one_that_was_consumed_outside_a_turn_is_gone(store: Store) -> None:
+async def test_an_insight_consumed_outside_a_turn_leaves_the_context(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "first")
     await store.sessions.consume_insight(SPACE, "a", None, None, None)
@@ -118,7 +118,7 @@ async def test_one_that_was_consumed_outside_a_turn_is_gone(store: Store) -> Non
 
 
 async def test_a_runtime_that_crashed_after_consuming_gets_the_same_context(store: Store) -> None:
-    """Its retry with the same key gets the same insight, and nothing is written twice."""
+    """A retry with the same key gets the same insight, and nothing is written twice."""
     await create(store, "a", config=SessionConfig(system_prompt="Be brief."))
     await append(store, "a", TURN, user("q"))
     await put_insight(store, "a", "first")
@@ -132,7 +132,7 @@ async def test_a_runtime_that_crashed_after_consuming_gets_the_same_context(stor
     assert (await session(store, "a")).head == 3
 
 
-async def test_a_hide_does_not_take_the_insight_of_an_open_turn(store: Store) -> None:
+async def test_a_hide_does_not_remove_the_insight_of_an_open_turn(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "first")
     await append(store, "a", TURN, user("q"))
@@ -142,7 +142,7 @@ async def test_a_hide_does_not_take_the_insight_of_an_open_turn(store: Store) ->
     assert (found.messages, found.insight and found.insight.content) == ([], "first")
 
 
-async def test_a_fork_has_the_insight_of_its_open_turn_and_no_pending_one(store: Store) -> None:
+async def test_a_fork_inherits_a_delivered_insight_but_no_pending_one(store: Store) -> None:
     await create(store, "a")
     await put(store, "a", SlotName.MEMORY, OUTSIDE)
     await put_insight(store, "a", "first")
@@ -210,7 +210,7 @@ async def test_records_follow_replacements_and_hides(store: Store) -> None:
     assert await records(store) == [("user", "sum"), ("assistant", "part")]
 
 
-async def test_the_prompt_is_texts_and_a_line_for_each_card(store: Store) -> None:
+async def test_the_prompt_has_texts_and_one_line_per_card(store: Store) -> None:
     await create(store, "a", config=SessionConfig(system_prompt="slot"))
     await put(store, "a", SlotName.MEMORY, OUTSIDE)
     await append(

@@ -1,8 +1,9 @@
-"""Pages of a conversation: each is that part of the whole log's, however it is reached and whatever the log."""
+"""Pages of a conversation: each equals that part of the whole, for any log and any way of paging."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,12 +24,13 @@ from storage.readers.conversation import ConversationPage, last_shown, read_conv
 from storage.session import SessionMeta
 from storage.store import Store, UnitOfWork
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry, ToolEntry
+from tests.conftest import OpenStore
 from tests.contract.conversation_logs import Part, plans, whole, write
 from tests.contract.shorthand import SPACE, append, create, fork, session, texts, user
 
 
 async def forwards(queries: Queries, meta: SessionMeta, count: int) -> list[Entry]:
-    """All entries, paging from the begin."""
+    """All entries, paging from the start."""
     found: list[Entry] = []
     at = 0
     while at < meta.head:
@@ -53,7 +55,7 @@ async def backwards(queries: Queries, meta: SessionMeta, count: int) -> list[Ent
 
 
 async def check(queries: Queries, meta: SessionMeta, count: int, start: int, stop: int) -> None:
-    """Pages of one log equal those parts of its whole conversation."""
+    """Checks that pages of one log equal those parts of its whole conversation."""
     entries = await whole(queries, meta)
     assert await forwards(queries, meta, count) == entries
     assert await backwards(queries, meta, count) == entries
@@ -67,7 +69,7 @@ async def check(queries: Queries, meta: SessionMeta, count: int, start: int, sto
     assert await last_shown(queries, meta) == (shown[-1] if shown else None)
 
 
-def test_any_page_of_any_log_is_that_part_of_the_whole(opening: Callable[[], Awaitable[Store]]) -> None:
+def test_any_page_of_any_log_equals_that_part_of_the_whole(opening: OpenStore) -> None:
     with asyncio.Runner() as runner:
         store = runner.run(opening())
 
@@ -94,12 +96,12 @@ def call(id: str) -> ToolCall:
     return ToolCall(call_id=id, name="search", args="{}")
 
 
-async def page(store: Store, id: str, **asked: int) -> ConversationPage:
+async def page(store: Store, id: str, **asked: Any) -> ConversationPage:
     return await store.conversations.page(await session(store, id), **asked)
 
 
 def shown(entries: Sequence[Entry]) -> list[tuple[int, str | None]]:
-    """Seq and what is read of each."""
+    """Seq and visible text of each entry."""
     found: list[tuple[int, str | None]] = []
     for entry in entries:
         match entry:
@@ -114,10 +116,10 @@ def shown(entries: Sequence[Entry]) -> list[tuple[int, str | None]]:
     return found
 
 
-async def test_the_ends_of_pages_are_told_as_events_tell_them(store: Store) -> None:
+async def test_pages_of_entries_and_of_events_have_the_same_bounds(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(10))
-    for asked in (
+    requests: list[dict[str, Any]] = [
         {},
         {"from_seq": 3, "first": 4},
         {"from_seq": 3, "before_seq": 5},
@@ -134,7 +136,8 @@ async def test_the_ends_of_pages_are_told_as_events_tell_them(store: Store) -> N
         {"first": 0},
         {"last": 0},
         {"first": 1_000},
-    ):
+    ]
+    for asked in requests:
         found = await page(store, "a", **asked)
         events = await store.sessions.events(await session(store, "a"), **asked)
         assert (len(found.entries), found.next_seq, found.prev_seq, found.head) == (
@@ -165,14 +168,14 @@ async def test_a_bad_argument_is_refused(store: Store, asked: dict[str, int], ma
         await page(store, "a", **asked)
 
 
-async def test_a_page_has_200_entries_unless_it_is_told(store: Store) -> None:
+async def test_a_page_has_200_entries_by_default(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(300))
     assert [entry.seq for entry in (await page(store, "a")).entries] == list(range(200))
     assert [entry.seq for entry in (await page(store, "a", before_seq=250)).entries] == list(range(50, 250))
 
 
-async def test_a_page_ends_before_4_mib_but_holds_an_entry(store: Store) -> None:
+async def test_a_page_ends_before_4_mib_but_has_at_least_one_entry(store: Store) -> None:
     await create(store, "a")
     for size in (5, 2, 1, 1, 1):
         await append(store, "a", user("x" * (size * 1024 * 1024 - 100)))
@@ -190,7 +193,7 @@ async def test_system_messages_are_shown_on_request(store: Store) -> None:
     assert shown((await store.conversations.page(meta, include_system=True)).entries) == [(0, "q"), (1, "s")]
 
 
-async def test_a_card_at_the_far_ends_of_a_log_is_one_entry_at_the_first_place(store: Store) -> None:
+async def test_a_card_updated_much_later_keeps_the_position_of_the_first(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", table("first", "x"), table("other", "y"), *texts(1_200, first=2)[:998])
     await append(store, "a", *texts(200, first=1_000), table("second", "x"))
@@ -206,7 +209,7 @@ async def test_a_card_at_the_far_ends_of_a_log_is_one_entry_at_the_first_place(s
     assert shown((await page(store, "a", last=1)).entries) == [(1_503, "anew")]
 
 
-async def test_cards_of_one_id_are_apart_on_both_sides_of_a_cut(store: Store) -> None:
+async def test_cards_with_one_id_on_both_sides_of_a_cut_are_separate(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", table("first", "x"), table("second", "x"), user("q"), table("third", "x"))
     await fork(store, "a", id="b", at_seq=3)
@@ -216,7 +219,7 @@ async def test_cards_of_one_id_are_apart_on_both_sides_of_a_cut(store: Store) ->
     assert shown((await page(store, "a")).entries) == [(0, "third"), (2, "q")]
 
 
-async def test_a_card_that_cannot_be_read_is_appended_and_shown_as_such(store: Store) -> None:
+async def test_an_unreadable_card_is_appended_and_shown_as_a_placeholder(store: Store) -> None:
     await create(store, "a")
     bomb = "a: &a [x]\nid: [" + "*a," * 10 + "]"
     deep = "id: " + "[" * 100_000
@@ -227,7 +230,7 @@ async def test_a_card_that_cannot_be_read_is_appended_and_shown_as_such(store: S
     assert [entry.seq for entry in entries] == [0, 1, 2, 3]
 
 
-async def test_a_result_that_comes_much_later_is_found(store: Store) -> None:
+async def test_a_much_later_result_is_found(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", call("a"), call("b"), *texts(998))
     for start in (1_000, 2_000):
@@ -249,7 +252,7 @@ async def test_a_long_streamed_answer_is_one_entry_wherever_a_page_ends(store: S
     assert shown((await page(store, "a", from_seq=1, first=1)).entries) == [(3_001, "whole")]
 
 
-async def test_a_page_is_of_the_log_up_to_the_head_that_was_read(store: Store) -> None:
+async def test_a_page_ends_at_the_head_of_the_session_that_was_read(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", table("first", "x"), user("q"))
     meta = await session(store, "a")
@@ -257,7 +260,7 @@ async def test_a_page_is_of_the_log_up_to_the_head_that_was_read(store: Store) -
     assert shown((await store.conversations.page(meta)).entries) == [(0, "first"), (1, "q")]
 
 
-async def test_the_last_text_or_card_is_found_behind_what_is_neither(store: Store) -> None:
+async def test_the_last_text_or_card_is_found_before_other_events(store: Store) -> None:
     await create(store, "a")
     meta = await session(store, "a")
     assert await store.database.read(partial(last_shown, meta=meta)) is None
@@ -268,7 +271,7 @@ async def test_the_last_text_or_card_is_found_behind_what_is_neither(store: Stor
     assert found.source_event_seqs == (0,)
 
 
-async def test_inside_a_transaction_a_page_is_of_what_it_wrote(store: Store) -> None:
+async def test_a_transaction_reads_pages_of_its_own_writes(store: Store) -> None:
     await create(store, "a")
 
     async def work(unit: UnitOfWork) -> list[tuple[int, str | None]]:

@@ -1,4 +1,4 @@
-"""Deletion: whole trees go with all that is theirs, and forks keep every event that they share."""
+"""Deletion: a tree is deleted with everything it owns, and forks keep every event that they share."""
 
 import asyncio
 
@@ -12,6 +12,7 @@ from storage.scope import collect
 from storage.session import SessionMeta
 from storage.store import Store, UnitOfWork
 from storage.topology import MAX_CASCADE
+from tests.conftest import OpenStore
 from tests.contract.conftest import Stored
 from tests.contract.shorthand import (
     SPACE,
@@ -33,14 +34,14 @@ from tests.contract.test_slots import MEMORY
 
 
 async def commits_of(store: Store, log: str) -> list[tuple[int, int]]:
-    """First and last seq of each commit of a log that is still there."""
+    """First and last seq of each remaining commit of a log."""
     found = await store.database.read(
         lambda queries: queries.commits(log, 0, 2**31, max_events=100_000, max_bytes=2**40)
     )
     return [(commit.first, commit.last) for commit in found]
 
 
-async def test_deleting_a_leaf_takes_it_alone(store: Store) -> None:
+async def test_deleting_a_leaf_deletes_nothing_else(store: Store) -> None:
     await create(store, "root")
     for id in ("a", "b"):
         await create(store, id, "root")
@@ -52,7 +53,7 @@ async def test_deleting_a_leaf_takes_it_alone(store: Store) -> None:
     assert (await node(store, "root")).document.child_count == 1
 
 
-async def test_a_node_with_children_is_deleted_by_cascade_alone(store: Store) -> None:
+async def test_a_node_with_children_is_deleted_only_by_cascade(store: Store) -> None:
     await create(store, "root")
     await create(store, "a", "root")
     await create(store, "b", "a")
@@ -73,7 +74,7 @@ async def test_an_unknown_session_is_not_found(store: Store) -> None:
         await store.tree.delete(SPACE, "nobody", cascade=True)
 
 
-async def test_nothing_of_a_deleted_session_stays(store: Store, stored: Stored) -> None:
+async def test_nothing_of_a_deleted_session_remains_stored(store: Store, stored: Stored) -> None:
     await create(store, "friend")
     made = await create(store, "Gone-1", label="Gone-2", metadata='"Gone-3"', key="Gone-4")
     await append(
@@ -90,7 +91,7 @@ async def test_nothing_of_a_deleted_session_stays(store: Store, stored: Stored) 
     assert {"Stays"} == await stored.mentioned("Gone-", made.log, "Stays")
 
 
-async def test_references_to_a_deleted_session_go(store: Store) -> None:
+async def test_references_to_a_deleted_session_are_removed(store: Store) -> None:
     for id in ("a", "b", "c"):
         await create(store, id)
     await create(store, "below", "b")
@@ -102,7 +103,7 @@ async def test_references_to_a_deleted_session_go(store: Store) -> None:
     assert await store.tree.referrers(SPACE, ["a", "b", "c", "below"]) == {"a": [], "b": [], "c": ["a"], "below": []}
 
 
-async def test_the_same_id_made_anew_has_a_new_log(store: Store) -> None:
+async def test_a_session_created_again_under_its_id_has_a_new_log(store: Store) -> None:
     old = await create(store, "a", label="old")
     await append(store, "a", *texts(3), key="key")
     await put(store, "a", MEMORY, "old")
@@ -115,7 +116,7 @@ async def test_the_same_id_made_anew_has_a_new_log(store: Store) -> None:
     assert (await node(store, "a")).document.index == 1
 
 
-async def test_a_fork_keeps_what_it_shares_and_the_rest_goes(store: Store) -> None:
+async def test_a_fork_keeps_the_shared_commits_and_the_rest_is_dropped(store: Store) -> None:
     made = await create(store, "a")
     for first, size in ((0, 2), (2, 4), (6, 1), (7, 3)):
         await append(store, "a", *texts(size, first))
@@ -131,7 +132,7 @@ async def test_a_fork_keeps_what_it_shares_and_the_rest_goes(store: Store) -> No
     assert seqs((await store.sessions.events(await session(store, "b"), last=2)).events) == [3, 4]
 
 
-async def test_the_largest_cut_is_kept(store: Store) -> None:
+async def test_commits_below_the_largest_cut_are_kept(store: Store) -> None:
     made = await create(store, "a")
     for n in range(6):
         await append(store, "a", *texts(2, 2 * n))
@@ -145,7 +146,7 @@ async def test_the_largest_cut_is_kept(store: Store) -> None:
     assert contents(await whole_log(store, "d")) == [f"message {n}" for n in range(6)]
 
 
-async def test_the_last_fork_takes_along_what_was_kept_for_it(store: Store, stored: Stored) -> None:
+async def test_deleting_the_last_fork_drops_what_was_kept_for_it(store: Store, stored: Stored) -> None:
     source = await create(store, "a")
     await append(store, "a", *texts(3))
     await fork(store, "a", id="b", as_root=True)
@@ -159,7 +160,7 @@ async def test_the_last_fork_takes_along_what_was_kept_for_it(store: Store, stor
     assert await stored.mentioned(source.log, last.log, "message") == set()
 
 
-async def test_a_fork_below_its_source_goes_with_it(store: Store) -> None:
+async def test_a_fork_below_its_source_is_deleted_with_it(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(3))
     await fork(store, "a", id="b")
@@ -168,7 +169,7 @@ async def test_a_fork_below_its_source_goes_with_it(store: Store) -> None:
     assert await store.database.read(lambda queries: queries.all_logs()) == []
 
 
-async def test_what_is_shared_stays_in_use(store: Store) -> None:
+async def test_shared_commits_remain_readable(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="t"), StepStart(step_id="s"), user("x"), TurnStart(turn_id="later"))
     await append(store, "a", TurnStart(turn_id="last"))
@@ -198,7 +199,7 @@ async def test_collecting_again_changes_nothing(store: Store) -> None:
     assert await commits_of(store, owned.log) == [(0, 1)]
 
 
-async def test_a_collection_that_was_cut_off_can_be_done_later(store: Store) -> None:
+async def test_an_interrupted_collection_can_be_finished_later(store: Store) -> None:
     made = await create(store, "a")
     for n in range(3):
         await append(store, "a", user(str(n)))
@@ -209,7 +210,7 @@ async def test_a_collection_that_was_cut_off_can_be_done_later(store: Store) -> 
     assert await store.database.read(lambda queries: queries.all_logs()) == []
 
 
-async def test_a_cascade_takes_at_most_1000_nodes(store: Store) -> None:
+async def test_a_cascade_deletes_at_most_1000_nodes(store: Store) -> None:
     async def many(unit: UnitOfWork) -> None:
         await unit.tree.create(SPACE, NewSession(id="root"))
         for n in range(MAX_CASCADE - 1):
@@ -225,7 +226,7 @@ async def test_a_cascade_takes_at_most_1000_nodes(store: Store) -> None:
     assert await ids(store) == set()
 
 
-async def test_deleting_and_appending_exclude_each_other(open_store, stored: Stored) -> None:
+async def test_deleting_and_appending_exclude_each_other(open_store: OpenStore, stored: Stored) -> None:
     stores = [await open_store(), await open_store()]
     for round in range(5):
         made = await create(stores[0], f"Race-{round}")
@@ -239,7 +240,7 @@ async def test_deleting_and_appending_exclude_each_other(open_store, stored: Sto
         assert await stored.mentioned(made.log, made.id) == set()
 
 
-async def test_deleting_and_forking_exclude_each_other(open_store) -> None:
+async def test_deleting_and_forking_exclude_each_other(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     for round in range(6):
         await create(stores[0], "a")
@@ -258,7 +259,7 @@ async def test_deleting_and_forking_exclude_each_other(open_store) -> None:
         assert await stores[0].database.read(lambda queries: queries.all_logs()) == []
 
 
-async def test_deleting_a_parent_and_making_a_child_exclude_each_other(open_store) -> None:
+async def test_deleting_a_parent_and_creating_a_child_exclude_each_other(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     for round in range(6):
         await create(stores[0], f"p{round}")

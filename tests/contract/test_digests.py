@@ -1,6 +1,7 @@
-"""Digests: what orchestrators collect, without missing a change and without writing anything."""
+"""Digests: orchestrators collect them without missing a change and without writing anything."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from storage.digests import MAX_DIGEST_BYTES, MAX_DIGESTS, DigestPage
 from storage.session import SessionFilter, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.shorthand import SPACE, append, create, digests, put, put_insight, session, slots, texts, user
 
 SYSTEM_PROMPT, _, MEMORY = SlotName
@@ -19,7 +21,7 @@ async def digest_ids(store: Store, **selection: object) -> set[str]:
     return {digest.session.id for digest in await digests(store, **selection)}
 
 
-async def collect(store: Store, first: int, **selection: object) -> list[DigestPage]:
+async def collect(store: Store, first: int, **selection: Any) -> list[DigestPage]:
     """All pages of one collection."""
     pages: list[DigestPage] = []
     after = None
@@ -32,7 +34,7 @@ async def collect(store: Store, first: int, **selection: object) -> list[DigestP
     return pages
 
 
-async def test_a_digest_is_the_outside_of_a_session(store: Store) -> None:
+async def test_a_digest_holds_the_session_memory_and_insight(store: Store) -> None:
     await create(store, "a", label="name")
     await append(store, "a", *texts(2))
     await put(store, "a", MEMORY, "memory", at_seq=1)
@@ -43,7 +45,7 @@ async def test_a_digest_is_the_outside_of_a_session(store: Store) -> None:
     assert (digest.session, digest.memory, digest.insight) == (await session(store, "a"), found.memory, found.insight)
 
 
-async def test_a_session_to_which_nothing_was_written_has_a_digest(store: Store) -> None:
+async def test_a_new_session_has_a_digest(store: Store) -> None:
     made = await create(store, "a")
     [digest] = await digests(store)
     assert (digest.session, digest.memory, digest.insight) == (made, None, None)
@@ -58,7 +60,7 @@ async def test_a_cleared_insight_is_none(store: Store) -> None:
     assert [digest.insight for digest in await digests(store)] == [None, None]
 
 
-async def test_filters_hold_together(store: Store) -> None:
+async def test_a_filter_matches_only_rows_that_meet_all_conditions(store: Store) -> None:
     await create(store, "root")
     await create(store, "a", "root")
     await create(store, "b", "a")
@@ -80,7 +82,7 @@ async def test_filters_hold_together(store: Store) -> None:
     assert await store.sessions.digests(SPACE, SessionFilter(under="unknown"), 10, None) is None
 
 
-async def test_those_changed_since_an_instant_are_found(store: Store) -> None:
+async def test_digests_changed_since_an_instant_are_found(store: Store) -> None:
     for id in ("a", "b", "c"):
         await create(store, id)
     clock = max(digest.session.updated_at for digest in await digests(store))
@@ -106,7 +108,9 @@ async def test_a_slot_write_is_a_change(store: Store, name: SlotName) -> None:
 
 @pytest.mark.parametrize("selection", [{}, {"status": SessionStatus.ACTIVE}])
 @pytest.mark.parametrize("first", [1, 3, 100])
-async def test_pages_hold_each_session_once_by_creation(store: Store, first: int, selection: dict[str, object]) -> None:
+async def test_pages_hold_each_session_once_in_order_of_creation(
+    store: Store, first: int, selection: dict[str, object]
+) -> None:
     made = []
     for n in range(7):
         made.append(await create(store, f"s{(n * 3) % 7}"))
@@ -119,7 +123,7 @@ async def test_pages_hold_each_session_once_by_creation(store: Store, first: int
     assert all(len(page.digests) == first for page in pages[:-1])
 
 
-async def test_every_page_of_a_collection_carries_the_first_ones_as_of(store: Store) -> None:
+async def test_every_page_of_a_collection_has_the_as_of_of_the_first(store: Store) -> None:
     for n in range(4):
         await create(store, f"s{n}")
     first = await store.sessions.digests(SPACE, SessionFilter(), 2, None)
@@ -141,7 +145,7 @@ async def test_a_cursor_of_another_collection_is_refused(store: Store) -> None:
         await store.sessions.digests(SPACE, SessionFilter(behind=False), 1, page.cursor(page.digests[0]))
 
 
-async def test_whoever_asks_again_since_as_of_misses_nothing(open_store) -> None:
+async def test_asking_again_since_as_of_misses_nothing(open_store: OpenStore) -> None:
     writer, reader = await open_store(), await open_store()
     names = [f"s{n}" for n in range(6)]
     done = asyncio.Event()
@@ -203,7 +207,7 @@ async def test_fetching_digests_writes_nothing(store: Store) -> None:
     assert (await slots(store, "a")).insight == before[0].insight
 
 
-async def test_none_are_asked_for(store: Store) -> None:
+async def test_a_page_of_size_zero_is_empty(store: Store) -> None:
     await create(store, "a")
     page = await store.sessions.digests(SPACE, SessionFilter(), 0, None)
     assert page is not None
@@ -211,7 +215,7 @@ async def test_none_are_asked_for(store: Store) -> None:
     assert page.as_of > 0
 
 
-async def test_a_page_has_0_to_10000_digests_and_names_as_many_ids(store: Store) -> None:
+async def test_a_page_and_a_list_of_ids_have_at_most_10000_digests(store: Store) -> None:
     for first in (-1, MAX_DIGESTS + 1):
         with pytest.raises(errors.BadInput, match=r"first.*10000"):
             await store.sessions.digests(SPACE, SessionFilter(), first, None)
@@ -220,7 +224,7 @@ async def test_a_page_has_0_to_10000_digests_and_names_as_many_ids(store: Store)
         await store.sessions.digests(SPACE, SessionFilter(ids=too_many), 1, None)
 
 
-async def test_many_ids_may_be_asked_for(store: Store) -> None:
+async def test_many_ids_can_be_requested(store: Store) -> None:
     for n in range(4):
         await create(store, f"s{n}")
     await store.sessions.put_slots(SPACE, [SlotWrite(f"s{n}", MEMORY, str(n)) for n in range(4)])

@@ -1,7 +1,9 @@
-"""Forks: any cut of any log, shared for good, and nothing seen of the other side's later events."""
+"""Forks share any cut of any log for good, and neither side sees the other's later events."""
 
 import asyncio
 import random
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from storage.log.reading import state_at
 from storage.log.state import Fold, LogState
 from storage.session import MAX_SEGMENTS, SessionConfig, SessionFilter, SessionMeta, SessionStatus, SlotName
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.shorthand import (
     SPACE,
     append,
@@ -38,7 +41,7 @@ def folded(events: list[Event]) -> LogState:
 
 
 async def check_fork(store: Store, made: SessionMeta, shared: list[Event]) -> None:
-    """A fresh fork holds exactly the events that it shares, and stands as they left it."""
+    """Checks that a new fork holds exactly the shared events and has the state after them."""
     assert await whole_log(store, made.id) == shared
     assert made == await session(store, made.id)
     assert made.state == folded(shared)
@@ -59,7 +62,7 @@ async def test_every_cut_shares_exactly_the_events_before_it(store: Store, seed:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_every_cut_of_a_fork_of_a_fork_does_so_too(store: Store, seed: int) -> None:
+async def test_every_cut_of_a_fork_of_a_fork_shares_exactly_the_events_before_it(store: Store, seed: int) -> None:
     chance = random.Random(seed)
     events = conversation(3)
     await create(store, "a")
@@ -76,7 +79,7 @@ async def test_every_cut_of_a_fork_of_a_fork_does_so_too(store: Store, seed: int
     for cut in range(len(log) + 1):
         made = await fork(store, "c", at_seq=cut, as_root=True)
         await check_fork(store, made, log[:cut])
-        state = await store.database.read(lambda queries, cut=cut: state_at(queries, meta, cut))
+        state = await store.database.read(partial(state_at, meta=meta, seq=cut))
         assert state == folded(log[:cut])
 
 
@@ -129,7 +132,7 @@ async def test_a_fork_changes_nothing_of_its_source(store: Store) -> None:
     assert (await append(store, "a", user("x"), expected_head=8)).first_seq == 8
 
 
-async def test_turns_that_are_open_at_the_cut_are_open_in_the_fork(store: Store) -> None:
+async def test_turns_open_at_the_cut_are_open_in_the_fork(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="t"), user("x"), TurnEnd(turn_id="t"))
     await fork(store, "a", id="b", at_seq=2)
@@ -138,7 +141,7 @@ async def test_turns_that_are_open_at_the_cut_are_open_in_the_fork(store: Store)
     assert [event.turn_id for event in await whole_log(store, "b")] == ["t"] * 4
 
 
-async def test_a_turn_that_the_source_starts_after_the_cut_is_unknown_to_the_fork(store: Store) -> None:
+async def test_a_turn_started_after_the_cut_is_unknown_to_the_fork(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="before"), TurnEnd(turn_id="before"), TurnStart(turn_id="after"))
     await fork(store, "a", id="b", at_seq=2)
@@ -151,7 +154,7 @@ async def test_a_turn_that_the_source_starts_after_the_cut_is_unknown_to_the_for
     assert (await session(store, "a")).open[0].turn == "after"
 
 
-async def test_a_step_that_the_source_starts_after_the_cut_is_unknown_to_the_fork(store: Store) -> None:
+async def test_a_step_started_after_the_cut_is_unknown_to_the_fork(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="t"), StepStart(step_id="before"), StepStart(step_id="after"))
     await append(store, "a", StepStart(step_id="later"))
@@ -217,7 +220,7 @@ async def test_a_prompt_may_hold_any_text(store: Store) -> None:
         (SessionConfig(skills=None), SessionConfig(system_prompt="source")),
     ],
 )
-async def test_the_config_is_laid_over_that_of_the_source(
+async def test_the_config_is_laid_over_the_sources(
     store: Store, given: SessionConfig | None, expected: SessionConfig
 ) -> None:
     await create(store, "a", config=SessionConfig(system_prompt="source", skills=["a", "b"]))
@@ -225,7 +228,7 @@ async def test_the_config_is_laid_over_that_of_the_source(
     assert (await node(store, made.id)).document.config == expected
 
 
-async def test_a_source_without_a_config_gives_none(store: Store) -> None:
+async def test_a_fork_of_a_source_without_config_has_only_its_own(store: Store) -> None:
     await create(store, "a")
     plain = await fork(store, "a")
     assert (await node(store, plain.id)).document.config is None
@@ -233,7 +236,7 @@ async def test_a_source_without_a_config_gives_none(store: Store) -> None:
     assert (await node(store, given.id)).document.config == SessionConfig(skills=["x"])
 
 
-async def test_the_system_prompt_is_the_sources_current_one_unless_named(store: Store) -> None:
+async def test_the_current_system_prompt_is_inherited_unless_given(store: Store) -> None:
     await create(store, "a", config=SessionConfig(system_prompt="at creation"))
     await append(store, "a", *texts(3))
     await put(store, "a", SYSTEM_PROMPT, "now")
@@ -295,7 +298,7 @@ async def test_a_failed_fork_leaves_nothing(store: Store) -> None:
     await create(store, "taken", "a")
     before, logs = await node(store, "a"), await store.database.read(lambda queries: queries.all_logs())
     large = "x" * (1024 * 1024 + 1)
-    for error, wanted in (
+    cases: list[tuple[type[errors.SapwoodError], dict[str, Any]]] = [
         (errors.NotFound, {"source_id": "unknown"}),
         (errors.NotFound, {"parent_id": "unknown"}),
         (errors.DuplicateId, {"id": "taken"}),
@@ -306,7 +309,8 @@ async def test_a_failed_fork_leaves_nothing(store: Store) -> None:
         (errors.PayloadTooLarge, {"metadata": f'"{large}"'}),
         (errors.PayloadTooLarge, {"config": SessionConfig(system_prompt=large)}),
         (errors.PayloadTooLarge, {"prompt": "x" * (8 * 1024 * 1024)}),
-    ):
+    ]
+    for error, wanted in cases:
         with pytest.raises(error):
             await fork(store, **{"source_id": "a", "prompt": "go", **wanted})
     assert await ids(store) == {"a", "taken"}
@@ -314,7 +318,7 @@ async def test_a_failed_fork_leaves_nothing(store: Store) -> None:
     assert await store.database.read(lambda queries: queries.all_logs()) == logs
 
 
-async def test_a_failed_fork_takes_no_place_among_the_roots(store: Store) -> None:
+async def test_a_failed_fork_uses_up_no_root_index(store: Store) -> None:
     await create(store, "a")
     with pytest.raises(errors.PayloadTooLarge):
         await fork(store, "a", as_root=True, prompt="x" * (8 * 1024 * 1024))
@@ -322,7 +326,7 @@ async def test_a_failed_fork_takes_no_place_among_the_roots(store: Store) -> Non
     assert (await node(store, "b")).document.index == 1
 
 
-async def test_a_repeated_fork_answers_with_the_first_one_as_it_is_now(store: Store) -> None:
+async def test_a_repeated_fork_returns_the_first_one_as_it_is_now(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(3))
     made = await fork(store, "a", prompt="go", key="key")
@@ -331,13 +335,14 @@ async def test_a_repeated_fork_answers_with_the_first_one_as_it_is_now(store: St
     again = await fork(store, "a", prompt="go", key="key")
     assert again == await session(store, made.id)
     assert again.head == 5
-    for other in ({"prompt": "other"}, {"at_seq": 3, "prompt": "go"}, {"prompt": "go", "label": "x"}):
+    others: list[dict[str, Any]] = [{"prompt": "other"}, {"at_seq": 3, "prompt": "go"}, {"prompt": "go", "label": "x"}]
+    for other in others:
         with pytest.raises(errors.IdempotencyMismatch):
             await fork(store, "a", key="key", **other)
     assert await store.sessions.count(SPACE, SessionFilter()) == 2
 
 
-async def test_many_forks_at_once_while_the_source_grows(open_store) -> None:
+async def test_many_concurrent_forks_of_a_growing_source_are_exact(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
 
@@ -379,7 +384,7 @@ async def test_a_deep_chain_of_forks_reads_as_one_log(store: Store) -> None:
     assert (await append(store, deepest, user("last"))).first_seq == MAX_SEGMENTS
 
 
-async def test_forks_without_events_of_their_own_can_be_stacked_without_end(store: Store) -> None:
+async def test_forks_without_own_events_can_be_stacked_without_limit(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
     last = "a"

@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 ODD = ["\x00", "\x00\x00", "a/b", "../a", "$set", "a.b", " ", "%", "ü", "🌳", "\u2028", "x" * 256, "🌳" * 256]
 
 
-async def test_a_definition_comes_back_to_the_letter(store: Store, open_store: OpenStore) -> None:
+async def test_a_definition_comes_back_exactly(store: Store, open_store: OpenStore) -> None:
     definition = '{"b": 1.0, "a": {"$set": [null, "\\u0000"], "": 18446744073709551615}, "b.c": "\\ud83c\\udf33"}'
     put = await store.forms.put(SPACE, "wells", definition)
     assert (put.space, put.form_id, put.definition) == (SPACE, "wells", definition)
@@ -22,7 +22,7 @@ async def test_a_definition_comes_back_to_the_letter(store: Store, open_store: O
         assert await reader.forms.all(SPACE) == [put]
 
 
-async def test_a_later_definition_takes_the_place_of_an_earlier_one(store: Store) -> None:
+async def test_a_later_definition_replaces_an_earlier_one(store: Store) -> None:
     first = await store.forms.put(SPACE, "f", '{"n":1}')
     second = await store.forms.put(SPACE, "f", '{"n":2}')
     assert second.updated_at >= first.updated_at
@@ -44,7 +44,7 @@ async def test_lists_are_in_the_order_of_the_ids(store: Store) -> None:
     assert list(await store.forms.get(SPACE, ids)) == ids
 
 
-async def test_two_spaces_do_not_learn_of_each_other(store: Store) -> None:
+async def test_spaces_do_not_see_each_others_definitions(store: Store) -> None:
     mine = await store.forms.put("one", "f", '"mine"')
     yours = await store.forms.put("two", "f", '"yours"')
     for space, form in (("one", mine), ("two", yours)):
@@ -61,7 +61,7 @@ async def test_an_id_may_be_any_text(store: Store, id: str) -> None:
     assert await store.forms.all(SPACE) == [put]
 
 
-async def test_lone_surrogates_of_an_id_are_replaced_on_the_way_in(store: Store) -> None:
+async def test_lone_surrogates_in_an_id_are_replaced(store: Store) -> None:
     put = await store.forms.put(SPACE, "a\ud800", "[]")
     assert put.form_id == "a\ufffd"
     for id in ("a\ud800", "a\ufffd", "a\udfff"):
@@ -81,7 +81,7 @@ async def test_any_json_value_is_a_definition(store: Store, definition: str) -> 
     assert (await store.forms.get(SPACE, ["f"]))["f"].definition == definition
 
 
-async def test_a_definition_takes_1_mib(store: Store) -> None:
+async def test_a_definition_has_at_most_1_mib(store: Store) -> None:
     most = '"' + "ü" * ((MIB - 2) // 2) + '"'
     put = await store.forms.put(SPACE, "f", most)
     with pytest.raises(errors.PayloadTooLarge, match=f"^definition: takes {MIB} bytes as JSON, this has {MIB + 1}$"):
@@ -89,7 +89,7 @@ async def test_a_definition_takes_1_mib(store: Store) -> None:
     assert await store.forms.all(SPACE) == [put]
 
 
-async def test_writes_at_once_leave_one_of_them(store: Store, open_store: OpenStore) -> None:
+async def test_one_of_several_concurrent_writes_wins(store: Store, open_store: OpenStore) -> None:
     stores = (store, await open_store())
     puts = await asyncio.gather(*(stores[n % 2].forms.put(SPACE, "f", f"{n}") for n in range(10)))
     [left] = await store.forms.all(SPACE)

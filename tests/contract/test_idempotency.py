@@ -13,6 +13,7 @@ from storage.events import (
 )
 from storage.session import SessionStatus
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.shorthand import (
     SPACE,
     append,
@@ -41,7 +42,7 @@ async def test_a_repeated_key_gets_the_first_answer_and_writes_nothing(store: St
     assert await session(store, "a") == before
 
 
-async def test_a_key_is_known_after_a_thousand_other_appends_and_an_archiving(store: Store) -> None:
+async def test_a_key_is_still_known_after_many_appends_and_archiving(store: Store) -> None:
     await create(store, "a")
     first = await append(store, "a", user("first"), key="key")
     await append(store, "a", TurnStart(turn_id="t"), key="turn")
@@ -70,13 +71,13 @@ async def test_a_key_with_other_input_is_refused(store: Store) -> None:
     assert (await session(store, "a")).head == 1
 
 
-async def test_what_equals_the_default_is_the_same_input(store: Store) -> None:
+async def test_an_explicit_default_is_the_same_input(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("x"), key="key")
     assert (await append(store, "a", user("x", surface_op=SurfaceOp(), blocks=None), key="key")).duplicate
 
 
-async def test_ten_tries_at_once_under_one_key_write_once(open_store) -> None:
+async def test_ten_concurrent_appends_with_one_key_write_once(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
     results = await asyncio.gather(*(append(stores[n % 2], "a", *texts(3), key="key") for n in range(10)))
@@ -102,7 +103,7 @@ async def test_a_key_has_1_to_256_characters(store: Store, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["k" * 256, "a\x00b", "🔑" * 256, "\ud800", "a/b.$c"])
-async def test_any_text_is_a_key(store: Store, key: str) -> None:
+async def test_any_text_can_be_a_key(store: Store, key: str) -> None:
     await create(store, "a")
     first = await append(store, "a", user("x"), key=key)
     assert not (await append(store, "a", user("y"), key="a")).duplicate

@@ -1,4 +1,4 @@
-"""Appending: whole or not at all, at the true head, kept to the letter."""
+"""Appends: atomic, at the actual head, and stored exactly."""
 
 import asyncio
 
@@ -31,6 +31,7 @@ from storage.log.state import LARGEST_FLOAT
 from storage.session import SessionStatus
 from storage.session_storage import Append
 from storage.store import Store, UnitOfWork
+from tests.conftest import OpenStore
 from tests.contract.shorthand import (
     SPACE,
     append,
@@ -48,7 +49,7 @@ from tests.contract.shorthand import (
 TURN = TurnStart(turn_id="t")
 
 
-async def test_seqs_count_from_zero_without_a_hole(store: Store) -> None:
+async def test_seqs_count_from_zero_without_gaps(store: Store) -> None:
     made = await create(store, "a")
     for first, size in ((0, 1), (1, 3), (4, 2)):
         appended = await append(store, "a", *texts(size, first))
@@ -61,13 +62,13 @@ async def test_seqs_count_from_zero_without_a_hole(store: Store) -> None:
     assert {event.session_id for event in found} == {"a"}
 
 
-async def test_the_answer_holds_the_events_as_they_are_read_later(store: Store) -> None:
+async def test_the_answer_has_the_events_as_they_are_read_later(store: Store) -> None:
     await create(store, "a")
     appended = await append(store, "a", *conversation(2))
     assert appended.events == await whole_log(store, "a")
 
 
-async def test_every_kind_of_event_comes_back_as_it_was_given(store: Store) -> None:
+async def test_every_event_type_comes_back_as_it_was_sent(store: Store) -> None:
     await create(store, "a")
     given: list[Event] = [
         TurnStart(turn_id="t", query="q", agent_flow="CHAT", timestamp=-5),
@@ -119,7 +120,7 @@ async def test_every_kind_of_event_comes_back_as_it_was_given(store: Store) -> N
         " null ",
     ],
 )
-async def test_json_comes_back_to_the_letter(store: Store, text: str) -> None:
+async def test_json_comes_back_exactly(store: Store, text: str) -> None:
     await create(store, "a")
     await append(store, "a", CustomEvent(name="n", data=text), ToolCall(call_id="c", name="n", args=text))
     custom, call = await whole_log(store, "a")
@@ -128,7 +129,7 @@ async def test_json_comes_back_to_the_letter(store: Store, text: str) -> None:
     assert (custom.data, call.args) == (text, text)
 
 
-async def test_texts_come_back_with_nul_and_without_lone_surrogates(store: Store) -> None:
+async def test_texts_keep_nul_and_lose_lone_surrogates(store: Store) -> None:
     await create(store, "a")
     kept = "\x00 \\u0000 🌳 \r\n\u2028 $set a.b"
     await append(store, "a", user(kept), user("a\ud800b\udc00"), CardEvent(card_type="\ud800", payload="\udfff"))
@@ -138,7 +139,7 @@ async def test_texts_come_back_with_nul_and_without_lone_surrogates(store: Store
     assert (card.card_type, card.payload) == ("\ufffd", "\ufffd")
 
 
-async def test_an_append_is_whole_or_not_at_all(store: Store) -> None:
+async def test_an_append_is_atomic(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
     bad: tuple[tuple[Event, str], ...] = (
@@ -153,24 +154,24 @@ async def test_an_append_is_whole_or_not_at_all(store: Store) -> None:
         (user("x", surface_op=SurfaceOp(op=SurfaceOpKind.REPLACE)), r"events\[3\]\.userMessage\.surfaceOp"),
         (user("x", surface_op=SurfaceOp(start=0, end=0)), r"events\[3\]\.userMessage\.surfaceOp"),
     )
-    for event, place in bad:
-        await refused(store, errors.BadInput, *texts(3), event, user("after"), match=place)
+    for event, path in bad:
+        await refused(store, errors.BadInput, *texts(3), event, user("after"), match=path)
     assert (await append(store, "a", user("next"))).first_seq == 2
 
 
-async def test_an_append_of_nothing_is_refused(store: Store) -> None:
+async def test_an_append_without_events_is_refused(store: Store) -> None:
     await create(store, "a")
     await refused(store, errors.BadInput, match="1 to 1000")
 
 
-async def test_one_append_takes_1000_events(store: Store) -> None:
+async def test_an_append_has_at_most_1000_events(store: Store) -> None:
     await create(store, "a")
     assert (await append(store, "a", *texts(1_000))).head == 1_000
     await refused(store, errors.PayloadTooLarge, *texts(1_001), match="1000")
     assert seqs(await whole_log(store, "a")) == list(range(1_000))
 
 
-async def test_one_append_takes_8_mebibytes_as_stored(store: Store) -> None:
+async def test_an_append_has_at_most_8_mebibytes_as_stored(store: Store) -> None:
     await create(store, "a")
     overhead = len(orjson.dumps([events.dump(user("")), events.dump(user("x"))]))
     text = "ä" * ((MAX_COMMIT_BYTES - overhead) // 2) + "x" * ((MAX_COMMIT_BYTES - overhead) % 2)
@@ -179,7 +180,7 @@ async def test_one_append_takes_8_mebibytes_as_stored(store: Store) -> None:
     assert contents(await whole_log(store, "a")) == [text, "x"]
 
 
-async def test_the_head_may_be_expected(store: Store) -> None:
+async def test_another_head_than_the_expected_one_is_a_conflict(store: Store) -> None:
     await create(store, "a")
     assert (await append(store, "a", *texts(2), expected_head=0)).head == 2
     for wrong in (0, 1, 3, -1):
@@ -189,7 +190,7 @@ async def test_the_head_may_be_expected(store: Store) -> None:
     assert (await append(store, "a", user("x"), expected_head=2)).head == 3
 
 
-async def test_50_parallel_appends_all_land(open_store) -> None:
+async def test_50_concurrent_appends_are_all_stored(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
     results = await asyncio.gather(*(append(stores[n % 2], "a", user(str(n))) for n in range(50)))
@@ -200,7 +201,7 @@ async def test_50_parallel_appends_all_land(open_store) -> None:
     assert (await session(stores[1], "a")).totals.types == {"user/message": 50}
 
 
-async def test_of_50_parallel_appends_with_the_same_expected_head_one_wins(open_store) -> None:
+async def test_one_of_50_concurrent_appends_with_one_expected_head_wins(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
     tries = [append(stores[n % 2], "a", user(str(n)), expected_head=0) for n in range(50)]
@@ -211,7 +212,7 @@ async def test_of_50_parallel_appends_with_the_same_expected_head_one_wins(open_
     assert await whole_log(stores[0], "a") == winner.events
 
 
-async def test_many_first_appends_at_once_are_all_stored(open_store) -> None:
+async def test_many_concurrent_first_appends_are_all_stored(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     ids = [f"s{n}" for n in range(20)]
 
@@ -224,7 +225,7 @@ async def test_many_first_appends_at_once_are_all_stored(open_store) -> None:
         assert contents(await whole_log(stores[1], id)) == [id]
 
 
-async def test_order_is_by_seq_whatever_the_clocks_say(store: Store) -> None:
+async def test_order_is_by_seq_and_not_by_timestamp(store: Store) -> None:
     await create(store, "a")
     for n in range(10):
         await append(store, "a", user(str(n), timestamp=1_000_000 - n))
@@ -235,9 +236,7 @@ async def test_order_is_by_seq_whatever_the_clocks_say(store: Store) -> None:
     assert (totals.first_at, totals.last_at) == (1_000_000, 999_991)
 
 
-async def test_a_server_clock_that_steps_back_makes_nothing_stale(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_clock_that_steps_back_causes_no_conflict(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await create(store, "a")
     now = log.now()
     for n in range(4):
@@ -258,7 +257,7 @@ async def test_an_event_without_a_timestamp_has_the_time_of_its_commit(store: St
     assert second.timestamp == 7
 
 
-async def test_totals_count_what_the_log_holds(store: Store) -> None:
+async def test_totals_count_the_events_of_the_log(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *conversation(3))
     await append(store, "a", *texts(2))
@@ -285,7 +284,7 @@ async def test_totals_saturate(store: Store) -> None:
     assert (await append(store, "a", user("x"))).session.totals.tokens == LARGEST_FLOAT
 
 
-async def test_a_broken_append_harms_no_other_that_comes_at_the_same_time(store: Store) -> None:
+async def test_a_refused_append_does_not_affect_concurrent_ones(store: Store) -> None:
     ids = [f"s{n}" for n in range(30)]
 
     async def make(unit: UnitOfWork) -> None:
@@ -302,7 +301,7 @@ async def test_a_broken_append_harms_no_other_that_comes_at_the_same_time(store:
     assert heads == [0 if n % 3 == 0 else 1 for n in range(30)]
 
 
-async def test_archiving_and_appending_exclude_each_other(open_store) -> None:
+async def test_archiving_and_appending_exclude_each_other(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     for round in range(5):
         id = f"s{round}"
@@ -320,7 +319,7 @@ async def test_archiving_and_appending_exclude_each_other(open_store) -> None:
         assert seqs(await whole_log(stores[0], id)) == list(range(len(landed)))
 
 
-async def test_a_batch_of_appends_is_done_one_by_one_in_order(store: Store) -> None:
+async def test_appends_of_a_batch_are_independent_and_in_order(store: Store) -> None:
     for id in ("a", "b"):
         await create(store, id)
     wanted = [

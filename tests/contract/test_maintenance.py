@@ -1,4 +1,4 @@
-"""Hides and feedback that the server writes when it is asked to; the log keeps everything."""
+"""Hides and feedback that the server writes on request; the log keeps everything."""
 
 from collections.abc import Awaitable, Callable
 
@@ -26,7 +26,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 async def written(store: Store, kept: MaintenanceResult) -> list[Event]:
-    """What an operation wrote: the newest events of the log, in one commit."""
+    """The events that an operation wrote: the newest of the log, in one commit."""
     log = await whole_log(store, "a")
     assert kept.session == await session(store, "a")
     if kept.appended is None:
@@ -48,7 +48,7 @@ async def trimmed(store: Store, keep: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-async def test_what_is_refused_writes_nothing(store: Store, operation: Operation) -> None:
+async def test_a_refused_operation_writes_nothing(store: Store, operation: Operation) -> None:
     with pytest.raises(errors.NotFound, match="no session 'a'"):
         await operation(store, None)
     await create(store, "a")
@@ -66,8 +66,8 @@ async def test_what_is_refused_writes_nothing(store: Store, operation: Operation
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-async def test_with_nothing_to_do_nothing_is_written(store: Store, operation: Operation) -> None:
-    """On an empty session, and when it has been done already."""
+async def test_an_operation_with_nothing_to_do_writes_nothing(store: Store, operation: Operation) -> None:
+    """Neither on an empty session nor when repeated."""
     await create(store, "a")
     empty = await session(store, "a")
     assert await operation(store, 0) == MaintenanceResult(empty)
@@ -106,7 +106,7 @@ async def test_a_trim_keeps_the_newest_records(store: Store) -> None:
     assert await trimmed(store, 0) == []
 
 
-async def test_a_trim_to_fewer_than_none_is_refused(store: Store) -> None:
+async def test_a_trim_to_a_negative_number_is_refused(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(1))
     before = await session(store, "a")
@@ -115,8 +115,8 @@ async def test_a_trim_to_fewer_than_none_is_refused(store: Store) -> None:
     assert await session(store, "a") == before
 
 
-async def test_a_trim_leaves_tool_groups_whole(store: Store) -> None:
-    """Four records, of which three are one group; a supplied result is no record."""
+async def test_a_trim_keeps_tool_groups_whole(store: Store) -> None:
+    """There are four records, three of them one group; a supplied result is not a record."""
     await create(store, "a")
     await append(store, "a", user("q"), call("x"), call("y"), call("z"), result("x"), result("y"), user("next"))
     assert await trimmed(store, 2) == [(0, 1)]
@@ -131,14 +131,14 @@ async def test_a_trim_leaves_tool_groups_whole(store: Store) -> None:
     assert shown(await surface(store, "a")) == [("user", "next")]
 
 
-async def test_a_trim_does_not_bring_back_what_was_replaced(store: Store) -> None:
+async def test_a_trim_does_not_restore_replaced_messages(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(3), user("sum", 0, 1), user("after"))
     assert await trimmed(store, 1) == [(0, 4)]
     assert shown(await surface(store, "a")) == [("user", "after")]
 
 
-async def test_a_fork_is_trimmed_alone(store: Store) -> None:
+async def test_trimming_a_fork_leaves_its_source_alone(store: Store) -> None:
     await create(store, "b")
     await append(store, "b", *texts(4))
     await fork(store, "b", id="a", at_seq=3)
@@ -161,7 +161,7 @@ async def test_trims_of_every_size_keep_the_newest_and_stay_valid(store: Store) 
         assert left == everything[len(everything) - len(left) :]
 
 
-async def test_the_last_text_or_card_goes(store: Store) -> None:
+async def test_the_last_text_or_card_is_hidden(store: Store) -> None:
     await create(store, "a")
     await append(
         store,
@@ -188,7 +188,7 @@ async def test_the_last_text_or_card_goes(store: Store) -> None:
     assert shown(await surface(store, "a")) == [("assistant", None, "x"), ("x", "ok")]
 
 
-async def test_upkeep_in_a_transaction_sees_what_was_appended_in_it(store: Store) -> None:
+async def test_maintenance_in_a_transaction_sees_its_appends(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
 
@@ -207,7 +207,7 @@ async def test_upkeep_in_a_transaction_sees_what_was_appended_in_it(store: Store
     ]
 
 
-async def test_clearing_hides_all_that_was_there(store: Store) -> None:
+async def test_clearing_hides_everything(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *conversation(2), chunk("part"))
     [event] = await written(store, await store.maintenance.clear(SPACE, "a"))
@@ -225,14 +225,14 @@ async def test_clearing_hides_all_that_was_there(store: Store) -> None:
     assert len((await surface(store, "b")).messages()) > 5
 
 
-async def test_a_hide_of_some_is_not_taken_for_a_clear(store: Store) -> None:
+async def test_a_partial_hide_does_not_count_as_a_clear(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2), hide(0, 1))
     assert (await store.maintenance.clear(SPACE, "a")).appended is not None
     assert (await surface(store, "a")).messages() == []
 
 
-async def test_feedback_is_recorded_in_its_turn_also_after_its_end(store: Store) -> None:
+async def test_feedback_is_recorded_in_its_turn_even_after_its_end(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, user("q"))
     [early] = await written(store, await store.maintenance.give_feedback(SPACE, "a", "t", "good", None))
@@ -257,7 +257,7 @@ async def test_feedback_is_recorded_in_its_turn_also_after_its_end(store: Store)
         ("t", None, "give feedback or selfEvaluation"),
     ],
 )
-async def test_feedback_that_says_nothing_or_of_no_turn_is_refused(
+async def test_empty_feedback_and_feedback_on_an_unknown_turn_are_refused(
     store: Store, turn: str, feedback: str | None, match: str
 ) -> None:
     await create(store, "a")

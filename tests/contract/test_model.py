@@ -1,4 +1,4 @@
-"""Whatever is done in whatever order, the store stands as a plain model of it does."""
+"""Any sequence of commands leaves the store in the same state as a simple model."""
 
 import asyncio
 import itertools
@@ -15,6 +15,7 @@ from storage.lifecycle import Fork, NewSession
 from storage.session import SessionFilter, SessionStatus, SlotName
 from storage.slots import InsightMode, SlotWrite
 from storage.store import Store
+from tests.conftest import OpenStore
 
 ACTIVE, ARCHIVED = SessionStatus
 INSIGHT, MEMORY = SlotName.INSIGHT, SlotName.MEMORY
@@ -22,7 +23,7 @@ INSIGHT, MEMORY = SlotName.INSIGHT, SlotName.MEMORY
 
 @dataclass
 class Session:
-    """One session as the model knows it. Each event of its log is (session of origin, seq, content)."""
+    """A session in the model. Each event of its log is (session of origin, seq, content)."""
 
     id: str
     parent: str | None
@@ -42,7 +43,7 @@ class Session:
 
 
 class Model:
-    """What a space holds, in plain Python. A refused command raises the code of its error and changes nothing."""
+    """A space in plain Python. A refused command raises the code of its error and changes nothing."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
@@ -65,7 +66,7 @@ class Model:
     def refs(self) -> set[tuple[str, str]]:
         return {(one.id, other) for one in self.sessions.values() for other in one.refs}
 
-    def place(self, parent: str | None) -> int:
+    def next_index(self, parent: str | None) -> int:
         if parent is None:
             self.roots += 1
             return self.roots - 1
@@ -75,7 +76,7 @@ class Model:
     def create(self, id: str, parent: str | None) -> None:
         if id in self.sessions:
             raise errors.DuplicateId(id)
-        self.sessions[id] = Session(id, parent, self.place(parent))
+        self.sessions[id] = Session(id, parent, self.next_index(parent))
 
     def fork(self, id: str, source: str, cut: int, parent: str | None, prompt: str | None) -> None:
         if id in self.sessions:
@@ -83,7 +84,7 @@ class Model:
         shared = self.sessions[source].log
         if cut > len(shared):
             raise errors.BadInput("atSeq")
-        made = Session(id, parent, self.place(parent), source, cut, shared[:cut], cut)
+        made = Session(id, parent, self.next_index(parent), source, cut, shared[:cut], cut)
         if prompt is not None:
             made.write(prompt)
         self.sessions[id] = made
@@ -111,7 +112,7 @@ class Model:
         ]
         if joins:
             raise errors.InvalidRef(id)
-        moved.index = self.place(parent)
+        moved.index = self.next_index(parent)
         moved.parent = parent
 
     def ref(self, source: str, target: str) -> None:
@@ -153,7 +154,7 @@ class Model:
 
 
 class Play:
-    """Does each command to the store and to the model, and compares what they say."""
+    """Runs each command on the store and on the model, and compares the outcomes."""
 
     def __init__(self, store: Store, space: str) -> None:
         self.store = store
@@ -188,8 +189,8 @@ class Play:
         match command:
             case "create":
                 id, parent = f"s{a % 12:02}", self.parent(b) if model.sessions else None
-                real = tree.create(space, NewSession(id=id, parent_id=parent))
-                await self.both(lambda: model.create(id, parent), real)
+                created = tree.create(space, NewSession(id=id, parent_id=parent))
+                await self.both(lambda: model.create(id, parent), created)
             case "fork":
                 id, source, parent = f"s{a % 12:02}", self.pick(b), self.parent(c)
                 cut = c % (len(model.sessions[source].log) + 2)
@@ -198,8 +199,8 @@ class Play:
                 await self.both(lambda: model.fork(id, source, cut, parent, prompt), tree.fork(space, wanted))
             case "append":
                 id, contents = self.pick(a), [next(self.texts) for _ in range(1 + b % 4)]
-                real = sessions.append(space, id, [UserMessage(content=content) for content in contents])
-                await self.both(lambda: model.append(id, contents), real)
+                appended = sessions.append(space, id, [UserMessage(content=content) for content in contents])
+                await self.both(lambda: model.append(id, contents), appended)
             case "move":
                 id, parent = self.pick(a), self.parent(b)
                 await self.both(lambda: model.move(id, parent), tree.move(space, id, parent))
@@ -290,7 +291,7 @@ COMMANDS += ["archive", "restore", "delete", "memory", "insight", "consume"]
 CHOICES = st.integers(0, 1_000)
 
 
-def test_any_run_of_commands_leaves_what_the_model_says(opening: Callable[[], Awaitable[Store]]) -> None:
+def test_any_sequence_of_commands_leaves_the_store_like_the_model(opening: OpenStore) -> None:
     with asyncio.Runner() as runner:
         store = runner.run(opening())
         spaces = (f"space-{n}" for n in itertools.count())

@@ -1,9 +1,10 @@
-"""Opening and closing: what was answered is there when the store is opened again."""
+"""Opening and closing: everything acknowledged is there when the store is opened again."""
 
 import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pymongo
 import pytest
@@ -12,6 +13,7 @@ from storage import errors
 from storage.log.append import Appended
 from storage.sqlite.database import FILE
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.shorthand import (
     IN_TIME,
     append,
@@ -29,7 +31,7 @@ from tests.contract.shorthand import (
 from tests.contract.test_slots import MEMORY
 
 
-async def test_everything_is_there_when_the_store_is_opened_again(open_store) -> None:
+async def test_everything_survives_closing_and_opening(open_store: OpenStore) -> None:
     first: Store = await open_store()
     await create(first, "a", label="name", metadata="[1]")
     await append(first, "a", *conversation(2), key="key")
@@ -48,12 +50,12 @@ async def test_everything_is_there_when_the_store_is_opened_again(open_store) ->
     assert (await append(second, "a", user("more"), expected_head=16)).first_seq == 16
 
 
-async def test_what_is_under_way_when_the_store_is_closed_gets_an_answer(open_store) -> None:
+async def test_operations_running_when_the_store_closes_get_an_answer(open_store: OpenStore) -> None:
     first: Store = await open_store()
     for id in ("a", "b"):
         await create(first, id)
     writing = [asyncio.create_task(append(first, "ab"[n % 2], *texts(2))) for n in range(20)]
-    await asyncio.sleep(0)  # so that all of them have begun
+    await asyncio.sleep(0)  # lets all of them start
     async with asyncio.timeout(IN_TIME):
         await first.close()
         results = await asyncio.gather(*writing, return_exceptions=True)
@@ -69,14 +71,14 @@ async def test_what_is_under_way_when_the_store_is_closed_gets_an_answer(open_st
     assert (await append(second, "a", user("more"))).first_seq == len(await whole_log(second, "a")) - 1
 
 
-async def test_two_stores_on_the_same_data_may_be_opened_at_once(open_store) -> None:
+async def test_two_stores_on_the_same_data_can_be_opened_at_once(open_store: OpenStore) -> None:
     stores = await asyncio.gather(*(open_store() for _ in range(4)))
     await asyncio.gather(*(create(store, f"s{n}") for n, store in enumerate(stores)))
     for store in stores:
         assert {node.id for node in (await forest(store)).nodes} == {"s0", "s1", "s2", "s3"}
 
 
-async def test_a_feed_of_a_store_outlives_the_closing_of_another(open_store) -> None:
+async def test_a_feed_of_a_store_outlives_the_closing_of_another(open_store: OpenStore) -> None:
     first, second = await open_store(), await open_store()
     await create(first, "a")
     reader = await first.live.session_events("space", "a", 0)
@@ -88,13 +90,13 @@ async def test_a_feed_of_a_store_outlives_the_closing_of_another(open_store) -> 
     await reader.aclose()
 
 
-async def test_data_of_an_earlier_pre_release_are_refused(open_store, place) -> None:
+async def test_data_of_a_pre_release_is_refused(open_store: OpenStore, place: Path | str) -> None:
     await open_store()
     if isinstance(place, Path):
         with closing(sqlite3.connect(place / FILE)) as connection:
             connection.execute("PRAGMA user_version = 1")
     else:
-        with pymongo.MongoClient(place) as client:
+        with pymongo.MongoClient[dict[str, Any]](place) as client:
             client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})
     with pytest.raises(errors.StartupError, match=r"pre-release of Sapwood \(schema version 1,.*export.*import"):
         await open_store()

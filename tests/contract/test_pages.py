@@ -1,4 +1,4 @@
-"""Lists of sessions: in order, each once, by cursors that fit one list alone, and filtered."""
+"""Lists of sessions: ordered, filtered, each session once, with cursors bound to one list."""
 
 import base64
 import re
@@ -15,7 +15,7 @@ CREATED_ASC, CREATED_DESC, UPDATED_DESC = SessionOrder
 
 
 async def make_some(store: Store) -> list[str]:
-    """Nine sessions: three alone, then six of one transaction, which were made at the same instant."""
+    """Nine sessions: three created separately, then six at the same instant in one transaction."""
     alone = [(await create(store, id)).id for id in ("c", "a", "b")]
 
     async def together(unit: UnitOfWork) -> None:
@@ -48,17 +48,17 @@ async def test_pages_hold_each_session_once_in_order(store: Store, order: Sessio
     assert found == expected
 
 
-async def test_each_cursor_goes_on_right_behind_its_row(store: Store) -> None:
+async def test_each_cursor_continues_right_after_its_row(store: Store) -> None:
     await make_some(store)
     whole = await store.sessions.page(SPACE, SessionFilter(), CREATED_DESC, 9, None)
     assert whole is not None
-    for place, row in enumerate(whole.sessions):
+    for index, row in enumerate(whole.sessions):
         behind = await store.sessions.page(SPACE, SessionFilter(), CREATED_DESC, 9, whole.cursor(row))
         assert behind is not None
-        assert behind.sessions == whole.sessions[place + 1 :]
+        assert behind.sessions == whole.sessions[index + 1 :]
 
 
-async def test_pages_hold_each_row_once_whatever_goes_meanwhile(store: Store) -> None:
+async def test_pages_hold_each_row_once_despite_deletions(store: Store) -> None:
     await make_some(store)
     first = await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 4, None)
     assert first is not None
@@ -85,7 +85,7 @@ async def test_the_last_changed_session_comes_first(store: Store) -> None:
     assert behind.sessions == expected[::-1]
 
 
-async def test_none_are_asked_for(store: Store) -> None:
+async def test_a_page_of_size_zero_is_empty(store: Store) -> None:
     await create(store, "a")
     found = await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 0, None)
     assert found is not None
@@ -93,7 +93,7 @@ async def test_none_are_asked_for(store: Store) -> None:
 
 
 @pytest.mark.parametrize("first", [-1, 201])
-async def test_a_page_has_0_to_200_rows(store: Store, first: int) -> None:
+async def test_a_page_has_at_most_200_rows(store: Store, first: int) -> None:
     with pytest.raises(errors.BadInput, match=r"first.*200"):
         await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, first, None)
 
@@ -118,7 +118,7 @@ async def test_a_cursor_of_another_list_is_refused(store: Store) -> None:
 
 
 @pytest.mark.parametrize("after", ["", "x", "ü", "\ud800", "AAAA", "bnVsbA", "W10", "WzEsMiwzLDRd", "[" * 5_000])
-async def test_what_is_no_cursor_is_refused(store: Store, after: str) -> None:
+async def test_text_that_is_not_a_cursor_is_refused(store: Store, after: str) -> None:
     with pytest.raises(errors.BadInput, match="after"):
         await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 1, after)
 
@@ -137,7 +137,7 @@ async def test_a_forged_cursor_is_refused(store: Store, time: str) -> None:
         )
 
 
-async def test_filters_hold_together(store: Store) -> None:
+async def test_a_filter_matches_only_rows_that_meet_all_conditions(store: Store) -> None:
     await create(store, "root", label="Plan")
     await create(store, "child", "root", label="Planning")
     await create(store, "grandchild", "child", label="Other")
@@ -165,16 +165,14 @@ async def test_filters_hold_together(store: Store) -> None:
     ("part", "found"),
     [("50%", {"a"}), ("_", {"b"}), (".*", {"c"}), ("\\", {"d"}), ("'", {"e"}), ("ÉCOLE", {"f"}), ("école", {"f"})],
 )
-async def test_a_part_of_a_label_is_taken_to_the_letter_whatever_the_case(
-    store: Store, part: str, found: set[str]
-) -> None:
+async def test_label_filters_match_literally_and_ignore_case(store: Store, part: str, found: set[str]) -> None:
     for id, label in zip("abcdef", ("up 50%", "a_b", "x.*y", "back\\slash", "it's", "École"), strict=True):
         await create(store, id, label=label)
     assert await ids(store, label_contains=part) == found
     assert len(await ids(store, label_contains="")) == 6
 
 
-async def test_any_text_may_be_looked_for_in_labels(store: Store) -> None:
+async def test_any_text_can_be_searched_for_in_labels(store: Store) -> None:
     await create(store, "a", label="a\x00b")
     await create(store, "b", label="\ud800")
     assert await ids(store, label_contains="\x00b") == {"a"}

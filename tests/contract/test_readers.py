@@ -1,4 +1,4 @@
-"""What readers cost: no memory while they wait, nobody's time, and nothing once they are gone."""
+"""The cost of readers: no memory while they wait, no delay for others, nothing once they are gone."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ from tests.contract.shorthand import (
 MEMORY = SlotName.MEMORY
 
 
-async def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(store: Store) -> None:
+async def test_an_idle_reader_costs_no_memory_and_delays_nobody(store: Store) -> None:
     await create(store, "a")
     sleepers = [await session_events(store, "a", 0), await all_events(store)]
     reader = await session_events(store, "a", 0)
@@ -48,7 +48,7 @@ async def test_a_reader_that_never_reads_costs_no_memory_and_delays_nobody(store
     await reader.aclose()
 
 
-async def test_a_reader_that_fails_harms_no_other(store: Store) -> None:
+async def test_a_failing_reader_does_not_affect_others(store: Store) -> None:
     await create(store, "a")
     failing, reader = await session_events(store, "a", 0), await session_events(store, "a", 0)
     await append(store, "a", user("one"))
@@ -70,7 +70,7 @@ async def open_all(store: Store) -> list[AsyncGenerator[object, None]]:
 
 
 async def all_freed(store: Store) -> None:
-    """Returns once there are no readers any more, which may take a second."""
+    """Waits until no readers are left, which may take a second."""
     async with asyncio.timeout(1):
         while store.live.hub.count > 0:
             gc.collect()
@@ -91,7 +91,7 @@ async def test_closing_frees_everything(store: Store) -> None:
     assert store.live.hub._subscriptions == {}
 
 
-async def test_a_reader_that_is_cancelled_is_freed(store: Store) -> None:
+async def test_a_cancelled_reader_is_freed(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("x"))
     streams = await open_all(store)
@@ -99,7 +99,7 @@ async def test_a_reader_that_is_cancelled_is_freed(store: Store) -> None:
     for stream in streams:
         await take(stream, 1)
     waiting = [asyncio.ensure_future(anext(stream)) for stream in streams]
-    await asyncio.sleep(0)  # so that all of them have begun to wait
+    await asyncio.sleep(0)  # lets all of them start waiting
     for task in waiting:
         task.cancel()
     results = await asyncio.gather(*waiting, return_exceptions=True)
@@ -108,7 +108,7 @@ async def test_a_reader_that_is_cancelled_is_freed(store: Store) -> None:
     assert store.live.hub._subscriptions == {}
 
 
-async def test_a_reader_that_was_closed_before_it_read_is_freed(store: Store) -> None:
+async def test_a_reader_closed_before_it_reads_is_freed(store: Store) -> None:
     await create(store, "a")
     streams = await open_all(store)
     while streams:
@@ -117,7 +117,7 @@ async def test_a_reader_that_was_closed_before_it_read_is_freed(store: Store) ->
     assert store.live.hub._subscriptions == {}
 
 
-async def test_a_reader_that_is_forgotten_is_freed(store: Store) -> None:
+async def test_an_abandoned_reader_is_freed(store: Store) -> None:
     await create(store, "a")
     streams = await open_all(store)
     streams.clear()
@@ -125,7 +125,7 @@ async def test_a_reader_that_is_forgotten_is_freed(store: Store) -> None:
     assert store.live.hub._subscriptions == {}
 
 
-async def test_a_reader_that_was_refused_is_freed(store: Store) -> None:
+async def test_a_refused_reader_is_freed(store: Store) -> None:
     await create(store, "a")
 
     async def try_all() -> None:

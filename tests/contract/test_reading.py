@@ -1,6 +1,7 @@
-"""Reading the log: pages forward and back, of chosen types, over commits of any size."""
+"""Reading the log: pages forward and back, of selected types, over commits of any size."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ MEBIBYTE = 1024 * 1024
 
 
 async def mixed(store: Store, seed: int) -> tuple[SessionMeta, list[Event]]:
-    """A log of 64 events in commits of random sizes, a fork of a fork; and what it holds, told by its writes."""
+    """A log of 64 events in commits of random sizes, in a fork of a fork, and the events as written."""
     chance = random.Random(seed)
     await create(store, "a")
     events = conversation(8)
@@ -41,32 +42,32 @@ async def mixed(store: Store, seed: int) -> tuple[SessionMeta, list[Event]]:
     return await session(store, "c"), events
 
 
-def told(event: Event) -> dict[str, object]:
-    """What the writer told of an event."""
+def as_sent(event: Event) -> dict[str, object]:
+    """An event as its writer sent it."""
     return event.model_dump(exclude={"timestamp", "turn_id", "step_id"})
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_every_window_is_that_part_of_the_log(store: Store, seed: int) -> None:
+async def test_every_forward_page_equals_that_part_of_the_log(store: Store, seed: int) -> None:
     meta, events = await mixed(store, seed)
     for start in range(0, 65, 1 if seed == 0 else 7):
         for size in (0, 1, 2, 3, 7, 10, 64, 1_000):
             page = await store.sessions.events(meta, from_seq=start, first=size)
             stop = min(start + size, 64)
             assert seqs(page.events) == list(range(start, stop))
-            assert [told(event) for event in page.events] == [told(event) for event in events[start:stop]]
+            assert [as_sent(event) for event in page.events] == [as_sent(event) for event in events[start:stop]]
             assert (page.next_seq, page.prev_seq, page.head) == (stop, start or None, 64)
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_every_window_back_is_that_part_of_the_log(store: Store, seed: int) -> None:
+async def test_every_backward_page_equals_that_part_of_the_log(store: Store, seed: int) -> None:
     meta, events = await mixed(store, seed)
     for stop in range(0, 65, 1 if seed == 0 else 7):
         for size in (0, 1, 2, 3, 7, 10, 64, 1_000):
             page = await store.sessions.events(meta, before_seq=stop, last=size)
             start = max(stop - size, 0)
             assert seqs(page.events) == list(range(start, stop))
-            assert [told(event) for event in page.events] == [told(event) for event in events[start:stop]]
+            assert [as_sent(event) for event in page.events] == [as_sent(event) for event in events[start:stop]]
             assert (page.next_seq, page.prev_seq, page.head) == (stop, start or None, 64)
 
 
@@ -89,7 +90,9 @@ async def read_back(store: Store, meta: SessionMeta, last: int, types: set[str] 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 64])
 @pytest.mark.parametrize("types", [None, {"custom"}, {"user/message", "tool/call", "turn/end"}, {"card"}, set()])
-async def test_pages_hold_each_event_of_the_types_once(store: Store, size: int, types: set[str] | None) -> None:
+async def test_pages_hold_each_event_of_the_requested_types_once(
+    store: Store, size: int, types: set[str] | None
+) -> None:
     meta, events = await mixed(store, 5)
     expected = [seq for seq, event in enumerate(events) if types is None or event.type in types]
     forward = await read_forward(store, meta, size, types)
@@ -101,7 +104,7 @@ async def test_pages_hold_each_event_of_the_types_once(store: Store, size: int, 
     assert len(back) <= len(expected) // size + 2
 
 
-async def test_a_page_is_100_events_from_the_beginning_unless_said_otherwise(store: Store) -> None:
+async def test_a_page_has_the_first_100_events_by_default(store: Store) -> None:
     await create(store, "a")
     meta = (await append(store, "a", *texts(250))).session
     assert seqs((await store.sessions.events(meta)).events) == list(range(100))
@@ -110,7 +113,7 @@ async def test_a_page_is_100_events_from_the_beginning_unless_said_otherwise(sto
     assert seqs((await store.sessions.events(meta, last=30)).events) == list(range(220, 250))
 
 
-async def test_a_window_may_have_both_bounds(store: Store) -> None:
+async def test_a_page_can_have_both_bounds(store: Store) -> None:
     await create(store, "a")
     meta = (await append(store, "a", *texts(20))).session
     page = await store.sessions.events(meta, from_seq=5, before_seq=12)
@@ -122,7 +125,7 @@ async def test_a_window_may_have_both_bounds(store: Store) -> None:
     assert (await store.sessions.events(meta, from_seq=12, before_seq=5)).events == []
 
 
-async def test_none_are_asked_for(store: Store) -> None:
+async def test_a_page_of_size_zero_is_empty(store: Store) -> None:
     await create(store, "a")
     meta = (await append(store, "a", *texts(5))).session
     page = await store.sessions.events(meta, from_seq=2, first=0)
@@ -132,7 +135,7 @@ async def test_none_are_asked_for(store: Store) -> None:
 
 
 @pytest.mark.parametrize("from_seq", [5, 6, 1_000_000])
-async def test_from_the_head_on_there_is_nothing(store: Store, from_seq: int) -> None:
+async def test_a_page_from_the_head_is_empty(store: Store, from_seq: int) -> None:
     await create(store, "a")
     meta = (await append(store, "a", *texts(5))).session
     for first in (None, 0, 3):
@@ -142,7 +145,7 @@ async def test_from_the_head_on_there_is_nothing(store: Store, from_seq: int) ->
     assert (seqs(page.events), page.next_seq) == ([3, 4], 5)
 
 
-async def test_an_empty_log_is_an_empty_page(store: Store) -> None:
+async def test_a_page_of_an_empty_log_is_empty(store: Store) -> None:
     meta = await create(store, "a")
     for page in (await store.sessions.events(meta), await store.sessions.events(meta, last=5)):
         assert (page.events, page.next_seq, page.prev_seq, page.head) == ([], 0, None, 0)
@@ -160,7 +163,7 @@ async def test_an_empty_log_is_an_empty_page(store: Store) -> None:
         ({"first": 1, "last": 1}, "first and last"),
     ],
 )
-async def test_bad_numbers_are_refused(store: Store, asked: dict[str, int], name: str) -> None:
+async def test_bad_numbers_are_refused(store: Store, asked: dict[str, Any], name: str) -> None:
     meta = await create(store, "a")
     with pytest.raises(errors.BadInput, match=name):
         await store.sessions.events(meta, **asked)
@@ -178,7 +181,7 @@ async def test_a_page_ends_before_4_mebibytes(store: Store, together: bool) -> N
     assert [seqs(page.events) for page in back] == [[3, 4, 5, 6], [0, 1, 2]]
 
 
-async def test_a_page_holds_at_least_one_event_however_large(store: Store) -> None:
+async def test_a_page_has_at_least_one_event_however_large(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("before"))
     await append(store, "a", user("x" * (7 * MEBIBYTE)))
@@ -187,7 +190,7 @@ async def test_a_page_holds_at_least_one_event_however_large(store: Store) -> No
     assert [seqs(page.events) for page in await read_back(store, meta, 1_000)] == [[2], [1], [0]]
 
 
-async def test_what_a_types_filter_leaves_out_takes_no_room(store: Store) -> None:
+async def test_events_left_out_by_type_do_not_count_against_the_page(store: Store) -> None:
     await create(store, "a")
     large = "x" * (3 * MEBIBYTE)
     await append(store, "a", user(large), CustomEvent(name="n", data="0"))
@@ -210,7 +213,7 @@ async def test_rare_events_are_found_in_a_long_log(store: Store) -> None:
     assert contents(page.events[:2]) == ["message 894", "message 895"]
 
 
-async def test_a_page_is_of_the_log_as_the_session_was_when_it_was_read(store: Store) -> None:
+async def test_a_page_ends_at_the_head_of_the_session_that_was_read(store: Store) -> None:
     await create(store, "a")
     meta = (await append(store, "a", *texts(3))).session
     await append(store, "a", *texts(3))

@@ -1,4 +1,4 @@
-"""Real logs in a store: surfaces valid at every cut, and the messages that went in come out."""
+"""Real logs in a store: surfaces are valid at every cut, and messages come back as imported."""
 
 import json
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ ORPHANS = (
 
 
 async def load(store: Store, reading: ForeignDocument) -> dict[str, str]:
-    """Imports a reading; the ids of its sessions by their keys."""
+    """Imports a parsed document and returns the ids of its sessions by their keys."""
     return (await import_reading(store, SPACE, reading)).ids
 
 
@@ -44,7 +44,7 @@ async def load_harness(store: Store, name: str) -> str:
 
 
 def as_sent(messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Messages without the fields that the API does not need."""
+    """Messages without the fields that the API ignores."""
     fields = ("role", "content", "tool_calls", "tool_call_id")
     return [
         {name: message.get(name) for name in fields if message.get(name) or name == "content"} for message in messages
@@ -57,7 +57,7 @@ def trials() -> list[dict[str, Any]]:
 
 
 def pi_mono() -> list[dict[str, Any]]:
-    """The messages of the log in the form of the chat completions API."""
+    """The messages of the log in chat completions form."""
     messages: list[dict[str, Any]] = []
     for line in (DATA / PI_MONO).read_text().splitlines():
         record = json.loads(line)
@@ -86,7 +86,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", DEEPSEEK)
-async def test_every_cut_of_a_harness_log_is_valid(store: Store, name: str) -> None:
+async def test_every_cut_of_a_harness_log_has_a_valid_surface(store: Store, name: str) -> None:
     for id in (await load(store, read_log(name))).values():
         log = await whole_log(store, id)
         for at_seq in cuts(log):
@@ -116,7 +116,7 @@ async def test_cancelled_calls_have_their_errors_as_results(store: Store) -> Non
     assert (await store.maintenance.repair(SPACE, id)).appended is None
 
 
-async def test_all_trials_come_out_message_for_message(store: Store) -> None:
+async def test_all_trials_come_back_message_for_message(store: Store) -> None:
     ids = await load(store, read_log(TAU_BENCH))
     sessions = [id for key, id in ids.items() if key.startswith("trial")]
     assert len(sessions) == len(trials()) == 100
@@ -134,8 +134,8 @@ async def test_all_trials_come_out_message_for_message(store: Store) -> None:
 
 
 @pytest.mark.parametrize("trial", [0, 41, 99])
-async def test_every_cut_of_a_trial_is_valid_and_a_beginning_of_it(store: Store, trial: int) -> None:
-    """What a cut leaves unanswered is supplied; all else is as in the whole."""
+async def test_every_cut_of_a_trial_is_a_valid_prefix_of_it(store: Store, trial: int) -> None:
+    """A result is supplied for each call that the cut leaves unanswered; the rest equals the whole."""
     traj = trials()[trial]["traj"]
     done = await import_document(store, SPACE, json.dumps(traj), ExportFormat.OPENAI)
     [id] = done.ids.values()
@@ -144,13 +144,13 @@ async def test_every_cut_of_a_trial_is_valid_and_a_beginning_of_it(store: Store,
         found = await surface(store, id, at_seq)
         check(found)
         left = json.loads(found.openai_text())
-        told = [sent for sent, message in zip(left, found.messages(), strict=True) if not message.supplied]
-        assert [message["role"] for message in told] == [message["role"] for message in expected[: len(told)]]
-        assert told[:-1] == expected[: len(told)][:-1]
+        stored = [sent for sent, message in zip(left, found.messages(), strict=True) if not message.supplied]
+        assert [message["role"] for message in stored] == [message["role"] for message in expected[: len(stored)]]
+        assert stored[:-1] == expected[: len(stored)][:-1]
     assert json.loads((await surface(store, id)).openai_text()) == expected
 
 
-async def test_calls_that_never_got_a_result_get_one_supplied(store: Store) -> None:
+async def test_unanswered_calls_get_a_supplied_result(store: Store) -> None:
     messages = pi_mono()
     calls = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
@@ -167,7 +167,7 @@ async def test_calls_that_never_got_a_result_get_one_supplied(store: Store) -> N
     assert [message for message in sent if message.get("tool_call_id") not in ORPHANS] == as_sent(messages)
     for at_seq in range(done.events + 1):
         check(await surface(store, id, at_seq))
-    # A repair makes real ones of them.
+    # A repair turns them into real ones.
     kept = await store.maintenance.repair(SPACE, id)
     assert kept.appended is not None
     events = kept.appended.events

@@ -1,4 +1,4 @@
-"""Ending what a crash left open, wherever it was."""
+"""Repair closes what a crash left open, wherever it happened."""
 
 from collections.abc import Sequence
 
@@ -30,13 +30,13 @@ TURN, OTHER = TurnStart(turn_id="t"), TurnStart(turn_id="u")
 
 
 async def repaired(store: Store, id: str = "a") -> list[Event]:
-    """What one repair wrote."""
+    """The events that one repair wrote."""
     kept = await store.maintenance.repair(SPACE, id)
     return [] if kept.appended is None else kept.appended.events
 
 
 def unanswered(log: Sequence[Event]) -> list[ToolCall]:
-    """The calls of a log that no result answers, by the rules of pairing alone."""
+    """The unanswered calls of a log, by the rules of pairing alone."""
     waiting: Unanswered[ToolCall] = Unanswered()
     for event in log:
         match event:
@@ -50,7 +50,7 @@ def unanswered(log: Sequence[Event]) -> list[ToolCall]:
 
 
 async def assert_balanced(store: Store, id: str, log: Sequence[Event] | None = None) -> Surface:
-    """No call is unanswered in its log, no step or turn open, the surface valid; another repair writes nothing."""
+    """Checks that no call, step or turn is open, the surface is valid, and another repair writes nothing."""
     meta = await session(store, id)
     assert meta.open == ()
     assert unanswered(log or await whole_log(store, id)) == []
@@ -76,7 +76,7 @@ def plain(event: Event) -> tuple[object, ...]:
     return (event.type,)
 
 
-async def test_calls_are_answered_then_steps_and_turns_ended(store: Store) -> None:
+async def test_a_repair_answers_calls_then_ends_steps_and_turns(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, StepStart(step_id="s"), user("q"), call("x"), call("y"), result("x"), chunk("par"))
     events = await repaired(store)
@@ -96,7 +96,7 @@ async def test_calls_are_answered_then_steps_and_turns_ended(store: Store) -> No
     ]
 
 
-async def test_a_balanced_log_gets_nothing(store: Store) -> None:
+async def test_a_balanced_log_is_left_as_it_is(store: Store) -> None:
     await create(store, "a")
     assert await repaired(store) == []
     await append(store, "a", *texts(2), call("x"), result("x"), TURN, TurnEnd(turn_id="t"))
@@ -104,7 +104,7 @@ async def test_a_balanced_log_gets_nothing(store: Store) -> None:
     await assert_balanced(store, "a")
 
 
-async def test_a_result_for_no_call_needs_nothing(store: Store) -> None:
+async def test_a_result_without_a_call_needs_no_repair(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", result("x"), call("y"), result("y"), result("y"))
     assert await repaired(store) == []
@@ -123,7 +123,7 @@ async def test_reused_ids_are_answered_one_by_one(store: Store) -> None:
     await assert_balanced(store, "a")
 
 
-async def test_a_call_of_an_ended_turn_is_answered_there(store: Store) -> None:
+async def test_a_call_in_an_ended_turn_is_answered_in_that_turn(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, StepStart(step_id="s"), call("x"), TurnEnd(turn_id="t"), OTHER)
     assert [plain(event) for event in await repaired(store)] == [
@@ -133,8 +133,8 @@ async def test_a_call_of_an_ended_turn_is_answered_there(store: Store) -> None:
     await assert_balanced(store, "a")
 
 
-async def test_steps_of_many_turns_and_of_none_end_where_they_are_open(store: Store) -> None:
-    """All have the same id, so that each must name its turn."""
+async def test_open_steps_end_in_their_own_turn_or_outside_any(store: Store) -> None:
+    """All steps have the same id, so each step/end must name its turn."""
     await create(store, "a")
     step = StepStart(step_id="s")
     await append(store, "a", step, TURN, step, OTHER, StepStart(step_id="s", turn_id="u"))
@@ -149,7 +149,7 @@ async def test_steps_of_many_turns_and_of_none_end_where_they_are_open(store: St
     await assert_balanced(store, "a")
 
 
-async def test_what_a_hide_or_a_replacement_took_from_the_surface_is_answered_in_the_log(store: Store) -> None:
+async def test_calls_gone_from_the_surface_are_still_answered(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("q"), call("x"), call("y"), result("x"), user("sum", 1, 1))
     assert len(await repaired(store)) == 1
@@ -157,11 +157,11 @@ async def test_what_a_hide_or_a_replacement_took_from_the_surface_is_answered_in
     await append(store, "a", call("z"), result("z"))
     head = (await session(store, "a")).head
     await append(store, "a", SurfaceHide(from_seq=head - 1, to_seq=head))
-    # The log has the result, so nothing is to be mended; the surface supplies one, as it does for any hidden result.
+    # The log has the result, so there is nothing to repair; the surface supplies one, as for any hidden result.
     assert shown(await assert_balanced(store, "a"))[2:] == [("assistant", None, "z"), ("?", "z")]
 
 
-async def test_a_fork_is_repaired_alone(store: Store) -> None:
+async def test_repairing_a_fork_leaves_its_source_alone(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, StepStart(step_id="s"), call("x"), result("x"), TurnEnd(turn_id="t"))
     await fork(store, "a", id="b", at_seq=3)
@@ -174,7 +174,7 @@ async def test_a_fork_is_repaired_alone(store: Store) -> None:
     assert await repaired(store, "a") == []
 
 
-async def test_more_than_a_thousand_calls_are_answered_in_as_many_calls_as_it_takes(store: Store) -> None:
+async def test_more_than_1000_open_calls_take_several_repairs(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, StepStart(step_id="s"))
     calls = [call(f"c{n % 700}") for n in range(1_500)]

@@ -1,4 +1,4 @@
-"""Appends that replace nodes of the surface: what does not find its nodes is refused, and leaves no trace."""
+"""Appends that replace nodes of the surface: one whose nodes are missing is refused and writes nothing."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.storage.views.surface_logs import assistant, call, chunk, hide, resul
 from tests.storage.views.validity import check
 
 GROUP = (user("go"), call("x"), call("y"), result("x", "one"), result("y", "two"), assistant("done"))
-"""Nodes: 0 the user's, 1 the group, 3 and 4 its results, 5 the answer."""
+"""Nodes: 0 is the user's, 1 the group, 3 and 4 its results, 5 the answer."""
 
 
 async def replacing(store: Store, *drafts: Event) -> list[tuple[object, ...]]:
@@ -45,7 +45,7 @@ async def replacing(store: Store, *drafts: Event) -> list[tuple[object, ...]]:
         ([user("q", 0, 5), result("x", "r", 3, 3)], "events[1].toolResult.surfaceOp.start", "3 is no node"),
     ],
 )
-async def test_what_does_not_find_its_nodes_is_refused(
+async def test_a_replacement_of_missing_nodes_is_refused(
     store: Store, drafts: list[Event], named: str, rule: str
 ) -> None:
     await create(store, "a")
@@ -66,7 +66,7 @@ async def test_a_replacement_on_an_empty_log_is_refused(store: Store) -> None:
     await refused(store, errors.BadInput, user("r", 0, 0), match=r"^events\[0\]\.userMessage\.surfaceOp\.start: 0 is")
 
 
-async def test_one_node_many_nodes_and_a_result_are_replaced(store: Store) -> None:
+async def test_one_node_several_nodes_and_a_result_can_be_replaced(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *GROUP)
     assert await replacing(store, result("x", "uno", 3, 3)) == [
@@ -88,7 +88,7 @@ async def test_one_node_many_nodes_and_a_result_are_replaced(store: Store) -> No
 
 
 async def test_replacements_nest_and_chain(store: Store) -> None:
-    """Also within one append: a message, its replacement, and the replacement's."""
+    """Also within one append: a message, its replacement, and the replacement of that."""
     await create(store, "a")
     assert await replacing(store, user("0"), user("1", 0, 0), user("2", 1, 1)) == [("user", "2")]
     assert await replacing(store, user("3"), user("4"), user("5", 3, 4)) == [("user", "2"), ("user", "5")]
@@ -99,7 +99,7 @@ async def test_replacements_nest_and_chain(store: Store) -> None:
 
 
 async def test_compactions_that_split_groups_leave_valid_lists(store: Store) -> None:
-    """Between a call and its result, inside a parallel batch, and one onto the other."""
+    """Between a call and its result, inside a parallel batch, and one after the other."""
     await create(store, "a")
     await append(store, "a", *GROUP, user("more"), call("z"), user("next"), result("z"))
     # Group z is node 7, its result node 9.
@@ -131,7 +131,7 @@ async def test_a_streaming_answer_can_be_replaced(store: Store) -> None:
     assert await replacing(store, assistant("whole", 1, 1)) == [("user", "q"), ("assistant", "whole")]
 
 
-async def test_references_of_the_source_resolve_in_a_fork(store: Store) -> None:
+async def test_replacements_in_a_fork_can_name_inherited_nodes(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(4))
     await append(store, "a", user("source's", 0, 1))
@@ -149,7 +149,7 @@ async def test_references_of_the_source_resolve_in_a_fork(store: Store) -> None:
     assert seqs(await surface(store, "grandchild")) == [(6,)]
 
 
-async def test_a_fork_in_the_middle_of_a_commit_knows_its_own_nodes_alone(store: Store) -> None:
+async def test_a_fork_cut_inside_a_commit_knows_only_its_own_nodes(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("0"), user("1"), user("2", 0, 1), user("3"))
     await fork(store, "a", id="b", at_seq=2)
@@ -159,18 +159,18 @@ async def test_a_fork_in_the_middle_of_a_commit_knows_its_own_nodes_alone(store:
     assert seqs(await surface(store, "b")) == [(2,)]
 
 
-async def test_what_was_hidden_is_no_node(store: Store) -> None:
+async def test_a_hidden_message_is_not_a_node(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *GROUP)
     await append(store, "a", hide(3, 4))
     await refused(store, errors.BadInput, result("x", "r", 3, 3), match=r"toolResult\.surfaceOp\.start: 3 is no node")
     await append(store, "a", hide(0, 2))
     await refused(store, errors.BadInput, user("r", 0, 5), match=r"surfaceOp\.start: 0 is no node")
-    # Call x went; call y is now the first event of its message.
+    # Call x is gone; call y is now the first event of its message.
     assert await replacing(store, user("r", 2, 5)) == [("user", "r")]
 
 
-async def test_a_wrong_head_and_a_known_key_go_before_the_bounds(store: Store) -> None:
+async def test_head_and_key_are_checked_before_the_bounds(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
     with pytest.raises(errors.Conflict) as stale:
@@ -201,20 +201,18 @@ async def test_a_batch_folds_each_append_onto_those_before_it(store: Store) -> N
     assert seqs(await surface(store, "a")) == [(2,)]
 
 
-async def test_a_batch_keeps_its_order_where_a_replacement_reads_a_long_surface_first(
-    store: Store, open_store: OpenStore
-) -> None:
+async def test_a_batch_keeps_its_order_around_a_slow_replacement(store: Store, open_store: OpenStore) -> None:
     await create(store, "a")
     await append(store, "a", *texts(1_000))
-    # Another store has kept nothing of the surface, so that the replacement has all of it to read.
+    # Another store has no cached surface, so the replacement has to read all of it.
     fresh = await open_store()
     wanted = [user("instead", 0, 999), user("second"), user("third")]
     results = await fresh.sessions.append_batch(SPACE, [Append("a", [draft]) for draft in wanted])
     assert [found.commit.first for found in results if isinstance(found, Appended)] == [1_000, 1_001, 1_002]
 
 
-async def test_two_servers_never_let_a_node_be_replaced_twice(store: Store, open_store: OpenStore) -> None:
-    """Each of twenty nodes is replaced through both: one of the two wins."""
+async def test_two_servers_never_replace_a_node_twice(store: Store, open_store: OpenStore) -> None:
+    """Each of twenty nodes is replaced through both servers; one of the two wins."""
     other = await open_store()
     await create(store, "a")
     await append(store, "a", *texts(20))
@@ -227,7 +225,7 @@ async def test_two_servers_never_let_a_node_be_replaced_twice(store: Store, open
         return True
 
     won = await asyncio.gather(*(attempt(through, seq) for seq in range(20) for through in (store, other)))
-    assert [sum(won[place : place + 2]) for place in range(0, 40, 2)] == [1] * 20
+    assert [sum(won[index : index + 2]) for index in range(0, 40, 2)] == [1] * 20
     for reader in (store, other, await open_store()):
         found = await surface(reader, "a")
         check(found)
@@ -236,7 +234,7 @@ async def test_two_servers_never_let_a_node_be_replaced_twice(store: Store, open
 
 
 async def test_two_servers_chain_replacements(store: Store, open_store: OpenStore) -> None:
-    """What one server keeps of a surface is never behind what the other has appended."""
+    """A surface cached by one server never lags behind the other's appends."""
     stores = (store, await open_store())
     await create(store, "a")
     await append(store, "a", user("0"))

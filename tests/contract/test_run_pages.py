@@ -1,4 +1,4 @@
-"""Runs across the sessions of a space: every filter, alone and together, in pages that hold still."""
+"""Runs across the sessions of a space: every filter, alone and combined, in consistent pages."""
 
 import random
 from collections.abc import Callable
@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from storage import errors
-from storage.events import RunFeedback, RunStatus, StepStart, TurnEnd, TurnStart
+from storage.events import Event, RunFeedback, RunStatus, StepStart, TurnEnd, TurnStart
 from storage.lifecycle import Fork, NewSession
 from storage.run_filter import RunFilter
 from storage.store import Store
 from storage.views.run_rows import MAX_TEXT, RunRow
+from tests.contract.runs import rows_of
 from tests.contract.shorthand import SPACE, append, create, fork
 from tests.storage.views.test_runs import call
 
@@ -21,14 +22,14 @@ NAMES = ["plan", "a\x00b", "a", "$where", "🌳", LONG]
 
 
 async def fill(store: Store, space: str = SPACE) -> list[RunRow]:
-    """Sixty turns in three sessions, several of them started in the same millisecond; their rows, newest first."""
+    """Appends sixty turns to three sessions, several in the same millisecond; returns their rows, newest first."""
     chance = random.Random(3)
     for id in SESSIONS:
         await store.tree.create(space, NewSession(id=id))
     for number in range(60):
         turn, at = f"t{number}", chance.randrange(-4, 8) * 10
         flow, agent, tool = chance.choice([None, "CHAT", *NAMES]), chance.choice(NAMES), chance.choice(NAMES)
-        drafts = [TurnStart(turn_id=turn, timestamp=at, agent_flow=flow)]
+        drafts: list[Event] = [TurnStart(turn_id=turn, timestamp=at, agent_flow=flow)]
         if chance.random() < 0.8:
             drafts.append(StepStart(step_id="s", turn_id=turn, agent_name=agent))
             drafts.append(call(name=tool, turn_id=turn))
@@ -40,7 +41,7 @@ async def fill(store: Store, space: str = SPACE) -> list[RunRow]:
         await store.sessions.append(space, chance.choice(SESSIONS), drafts)
     rows: list[RunRow] = []
     for id in SESSIONS:
-        rows += (await store.database.read(lambda queries, id=id: queries.run_rows(space, id, None))).values()
+        rows += (await rows_of(store, id, space)).values()
     assert len(rows) == 60
     return sorted(rows, key=lambda row: (row.started_at, row.place), reverse=True)
 
@@ -72,7 +73,7 @@ async def paged(store: Store, selection: RunFilter, size: int, space: str = SPAC
         after = page.cursor(page.rows[-1])
 
 
-async def test_every_filter_alone_and_together(store: Store) -> None:
+async def test_filters_select_the_same_rows_as_a_scan(store: Store) -> None:
     rows = await fill(store)
     assert await paged(store, RunFilter(), 7) == rows
     for name, (values, holds) in FILTERS.items():
@@ -92,7 +93,7 @@ async def test_every_filter_alone_and_together(store: Store) -> None:
     assert hits > 10
 
 
-async def test_pages_hold_still_while_runs_come_and_go(store: Store) -> None:
+async def test_pages_stay_consistent_while_runs_are_added_and_deleted(store: Store) -> None:
     rows = await fill(store)
     first = await store.runs.page(SPACE, RunFilter(), 20, None)
     assert first is not None
@@ -106,7 +107,7 @@ async def test_pages_hold_still_while_runs_come_and_go(store: Store) -> None:
     assert second.rows[-1].turn_id == "m"
 
 
-async def test_a_page_takes_what_it_is_asked_for(store: Store) -> None:
+async def test_a_page_has_the_requested_size(store: Store) -> None:
     rows = await fill(store)
     for first, more in ((0, False), (59, True), (60, False), (200, False)):
         page = await store.runs.page(SPACE, RunFilter(), first, None)
@@ -117,7 +118,7 @@ async def test_a_page_takes_what_it_is_asked_for(store: Store) -> None:
             await store.runs.page(SPACE, RunFilter(), first, None)
 
 
-async def test_a_cursor_is_of_one_list(store: Store) -> None:
+async def test_a_cursor_of_another_list_is_refused(store: Store) -> None:
     rows = await fill(store)
     page = await store.runs.page(SPACE, RunFilter(tool_name=LONG), 1, None)
     assert page is not None
@@ -153,12 +154,13 @@ async def test_an_unknown_session_has_no_page(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["agent_flow", "agent_name", "tool_name", "feedback"])
-async def test_texts_that_no_row_can_hold_are_looked_for_in_vain(store: Store, name: str) -> None:
+async def test_a_filter_with_text_that_no_row_can_hold_finds_nothing(store: Store, name: str) -> None:
     await fill(store)
-    assert await paged(store, RunFilter(**{name: "\ud800"}), 10) == []
+    wanted: dict[str, Any] = {name: "\ud800"}
+    assert await paged(store, RunFilter(**wanted), 10) == []
 
 
-async def test_a_fork_lists_only_what_happened_in_it(store: Store) -> None:
+async def test_a_fork_lists_only_its_own_runs(store: Store) -> None:
     await create(store, "a")
     for number in range(3):
         await append(store, "a", TurnStart(turn_id=f"{number}", timestamp=number), TurnEnd(turn_id=f"{number}"))
@@ -171,7 +173,7 @@ async def test_a_fork_lists_only_what_happened_in_it(store: Store) -> None:
     assert listed == [("b", "torn", success), ("a", "torn", pending), *ended]
 
 
-async def test_a_turn_torn_by_forks_of_forks_is_listed_once_in_each(store: Store) -> None:
+async def test_a_turn_split_by_nested_forks_is_listed_once_in_each(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="t"))
     for source, fork_id in (("a", "f0"), ("f0", "f1"), ("f1", "f2")):

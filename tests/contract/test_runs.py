@@ -1,4 +1,4 @@
-"""Runs of a session: their rows are kept with each append, and the whole of them is read from the log."""
+"""Runs of a session: each append updates their rows, and whole runs are read from the log."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from storage.readers import runs
 from storage.session import SlotName
 from storage.store import Store
 from storage.views.run_rows import MAX_TEXT
-from tests.contract.runs import assert_told, rows_of
+from tests.contract.runs import assert_runs_match_log, rows_of
 from tests.contract.shorthand import append, conversation, create, fork, put, session, texts, user
 from tests.counting import counted
 from tests.storage.views.test_runs import call, result
@@ -24,7 +24,7 @@ LONG = "x" * (MAX_TEXT + 1)
 
 @pytest.fixture(autouse=True)
 def reading_event_by_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that where reading stops matters in short logs."""
+    """Makes the stopping point of a read matter even in short logs."""
     monkeypatch.setattr(run_index, "PAGE", 1)
     monkeypatch.setattr(runs, "EVENTS_AT_ONCE", 1)
 
@@ -33,7 +33,7 @@ async def test_rows_follow_each_append(store: Store) -> None:
     await create(store, "a")
     for event in [*conversation(2), TURN, STEP, call(), CHUNK, user("x"), END]:
         await append(store, "a", event)
-        await assert_told(store, "a")
+        await assert_runs_match_log(store, "a")
     row = (await rows_of(store, "a"))["t"]
     assert (row.status, row.agent_names, row.tool_names, row.tool_calls) == (
         RunStatus.FAILED,
@@ -59,15 +59,15 @@ async def test_a_consumed_insight_is_an_event_of_its_turn(store: Store) -> None:
     await append(store, "a", TURN)
     await put(store, "a", SlotName.INSIGHT, "look")
     await store.sessions.consume_insight("space", "a", None, None, None)
-    await assert_told(store, "a")
+    await assert_runs_match_log(store, "a")
     await fork(store, "a", id="b")
     await put(store, "b", SlotName.INSIGHT, "look")
     await store.sessions.consume_insight("space", "b", None, None, None)
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
     assert set(await rows_of(store, "b")) == {"t"}
 
 
-async def test_inherited_runs_have_no_row_and_a_torn_turn_counts_in_each_for_what_happened_there(store: Store) -> None:
+async def test_a_row_counts_only_the_sessions_own_events(store: Store) -> None:
     await create(store, "a")
     tokens = StepEnd(step_id="s", token_count=5)
     await append(store, "a", *conversation(1), TURN, user("why"), STEP, call(), tokens)
@@ -80,7 +80,7 @@ async def test_inherited_runs_have_no_row_and_a_torn_turn_counts_in_each_for_wha
     assert (source.tokens, source.steps, source.tool_calls, source.status) == (5, 1, 1, RunStatus.RUNNING)
     assert (child.tokens, child.steps, child.tool_calls, child.status) == (7, 1, 0, RunStatus.FAILED)
     assert (child.query, child.agent_flow, child.origin_session_id) == ("why", "CHAT", "a")
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
     assert (await store.runs.of_session(await session(store, "b"), 1, None))[0].token_count == 12
 
 
@@ -97,7 +97,7 @@ async def test_inherited_runs_have_no_row_and_a_torn_turn_counts_in_each_for_wha
         [TurnStart(turn_id="t", query="given"), user("x"), STEP, call()],
     ],
 )
-async def test_the_first_own_event_of_a_torn_turn_finds_how_it_stood(
+async def test_the_first_own_event_of_an_inherited_turn_finds_its_state(
     store: Store, inherited: list[Event], own: Event
 ) -> None:
     await create(store, "a")
@@ -106,9 +106,9 @@ async def test_the_first_own_event_of_a_torn_turn_finds_how_it_stood(
     await fork(store, "b", id="c", prompt="go on")
     for id in ("b", "c"):
         await append(store, id, own)
-        await assert_told(store, id)
+        await assert_runs_match_log(store, id)
         await append(store, id, user("then"), CHUNK) if own is not END else None
-        await assert_told(store, id)
+        await assert_runs_match_log(store, id)
 
 
 LATE: list[Event] = [
@@ -124,24 +124,24 @@ LATE: list[Event] = [
 
 @pytest.mark.parametrize("late", LATE)
 @pytest.mark.parametrize("calls", [0, 1, 2])
-async def test_what_comes_late_to_a_turn_is_told(store: Store, late: Event, calls: int) -> None:
+async def test_late_events_of_a_turn_are_in_its_run(store: Store, late: Event, calls: int) -> None:
     await create(store, "a")
     await append(store, "a", TURN, *[call() for _ in range(calls)], END, *texts(3), TurnStart(turn_id="u"))
     await append(store, "a", *texts(2), late, *texts(2))
-    await assert_told(store, "a")
+    await assert_runs_match_log(store, "a")
     await fork(store, "a", id="b")
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
     await append(store, "b", result(turn_id="u"), RunFeedback(turn_id="t", self_evaluation="2"), call())
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
 
 
-async def test_feedback_of_turns_far_apart_and_of_none_inherited(store: Store) -> None:
+async def test_feedback_reaches_distant_turns_and_inherited_ones(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *conversation(5), TURN, user("x"))
     await fork(store, "a", id="b")
     feedback = [RunFeedback(turn_id=turn, feedback=turn) for turn in ("turn-0", "t", "turn-4")]
     await append(store, "b", *feedback, TurnStart(turn_id="own"))
-    await assert_told(store, "b")
+    await assert_runs_match_log(store, "b")
     assert {turn: row.feedback for turn, row in (await rows_of(store, "b")).items()} == {
         "turn-0": "turn-0",
         "t": "t",
@@ -150,7 +150,7 @@ async def test_feedback_of_turns_far_apart_and_of_none_inherited(store: Store) -
     }
 
 
-async def test_how_a_torn_turn_stood_costs_the_same_however_much_was_inherited_of_it(store: Store) -> None:
+async def test_finding_the_state_of_an_inherited_turn_has_constant_cost(store: Store) -> None:
     counts = []
     for more in (3, 700):
         await create(store, f"{more}")
@@ -167,11 +167,11 @@ async def test_how_a_torn_turn_stood_costs_the_same_however_much_was_inherited_o
 
 
 @pytest.mark.parametrize("turn", ["a\x00b", "\x00", "🌳" * 256, "\ud800", "$where", "a.b", " ", "b/c"])
-async def test_any_text_is_the_id_of_a_turn(store: Store, turn: str) -> None:
+async def test_any_text_can_be_a_turn_id(store: Store, turn: str) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="a"), TurnStart(turn_id=turn), StepStart(step_id="s", turn_id=turn))
     await append(store, "a", TurnEnd(turn_id=turn))
-    await assert_told(store, "a")
+    await assert_runs_match_log(store, "a")
     run = await store.runs.one(await session(store, "a"), turn)
     assert run is not None
     assert (run.turn_id, run.status) == (turn.replace("\ud800", "\ufffd"), RunStatus.SUCCESS)
@@ -192,7 +192,7 @@ async def test_runs_of_a_session_are_paged_back_from_the_newest(store: Store) ->
             await store.runs.of_session(meta, first, before_seq)
 
 
-async def test_a_turn_that_the_visible_log_never_started_has_no_run(store: Store) -> None:
+async def test_a_turn_never_started_in_the_visible_log_has_no_run(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, END)
     await fork(store, "a", id="b", at_seq=0)
@@ -204,7 +204,7 @@ async def test_a_turn_that_the_visible_log_never_started_has_no_run(store: Store
     assert (run.id, run.status, run.inherited) == ("c/a/t", RunStatus.PENDING, True)
 
 
-async def test_rows_go_with_their_session(store: Store) -> None:
+async def test_rows_are_deleted_with_their_session(store: Store) -> None:
     await create(store, "a")
     await create(store, "b", "a")
     await create(store, "c")

@@ -1,8 +1,7 @@
-"""Whatever is appended, forked and deleted: rows and whole runs are those that a fold of the whole log gives."""
+"""Whatever is appended, forked and deleted, rows and whole runs equal a fold of the whole log."""
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +14,8 @@ from storage.log import run_index
 from storage.readers import runs
 from storage.session import SessionMeta
 from storage.store import Store
-from tests.contract.runs import assert_told
+from tests.conftest import OpenStore
+from tests.contract.runs import assert_runs_match_log
 from tests.storage.views.test_runs import call, result
 from tests.storage.views.test_runs_folding import CALLS, DRAFTS, JSON, TEXT
 
@@ -44,7 +44,7 @@ OPENING = [
 
 
 class Play:
-    """Does commands to the sessions of a space, whose first one starts with an open turn and an ended one."""
+    """Runs commands on the sessions of a space. The first session starts with an open and an ended turn."""
 
     def __init__(self, store: Store, space: str) -> None:
         self.store = store
@@ -75,7 +75,7 @@ class Play:
                 self.sessions.remove(id)
 
     async def append(self, id: str, drafts: list[Event], key: str | None) -> None:
-        """One append of the drafts, or, where one is refused, one for each that is not."""
+        """Appends the drafts together or, if that is refused, one by one without the refused ones."""
         try:
             await self.store.sessions.append(self.space, id, drafts, key=key)
         except errors.SapwoodError:
@@ -89,15 +89,13 @@ class Play:
 
     async def compare(self) -> None:
         for id in self.sessions:
-            await assert_told(self.store, id, self.space)
-        told = await self.store.database.read(lambda queries: queries.run_sessions(self.space))
-        assert told <= set(self.sessions)
+            await assert_runs_match_log(self.store, id, self.space)
+        with_rows = await self.store.database.read(lambda queries: queries.run_sessions(self.space))
+        assert with_rows <= set(self.sessions)
 
 
-def test_rows_and_runs_are_what_a_fold_of_the_log_gives(
-    opening: Callable[[], Awaitable[Store]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Read event by event, so that where reading stops matters in logs as short as these.
+def test_rows_and_runs_equal_a_fold_of_the_log(opening: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Reads one event at a time, so that the stopping point matters even in such short logs.
     monkeypatch.setattr(run_index, "PAGE", 1)
     monkeypatch.setattr(runs, "EVENTS_AT_ONCE", 1)
     with asyncio.Runner() as runner:

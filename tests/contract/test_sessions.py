@@ -1,8 +1,9 @@
-"""Sessions: made once, found again, renamed, archived and restored."""
+"""Sessions: created once, found again, renamed, archived and restored."""
 
 import asyncio
 import json
 import uuid
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from storage import errors
 from storage.lifecycle import NewSession
 from storage.session import SessionConfig, SessionFilter, SessionMeta, SessionStatus
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.shorthand import SPACE, append, create, fork, ids, node, put, session, slots, user
 from tests.contract.test_slots import MEMORY
 
@@ -30,7 +32,7 @@ async def test_an_id_is_a_random_uuid_unless_given(store: Store) -> None:
 
 
 @pytest.mark.parametrize("id", ["x", "A-z_0.9:b", "i" * 128])
-async def test_ids_may_have_128_characters_of_the_allowed_ones(store: Store, id: str) -> None:
+async def test_an_id_has_up_to_128_allowed_characters(store: Store, id: str) -> None:
     assert (await create(store, id)).id == id
 
 
@@ -42,7 +44,7 @@ async def test_other_ids_are_refused(store: Store, id: str) -> None:
 
 
 @pytest.mark.parametrize("id", ["b", "", "A", "a\x00", "a\x00b", "\ud800", "$ne", "i" * 10_000])
-async def test_whatever_id_is_asked_for_an_unknown_one_is_nothing(store: Store, id: str) -> None:
+async def test_any_unknown_id_finds_nothing(store: Store, id: str) -> None:
     await create(store, "a")
     assert await store.sessions.get(SPACE, id) is None
     assert await store.sessions.get_many(SPACE, [id]) == [None]
@@ -51,7 +53,7 @@ async def test_whatever_id_is_asked_for_an_unknown_one_is_nothing(store: Store, 
     assert await store.tree.forest(SPACE, id) is None
 
 
-async def test_a_taken_id_is_refused_and_nothing_overwritten(store: Store) -> None:
+async def test_a_taken_id_is_refused_and_nothing_is_overwritten(store: Store) -> None:
     await create(store, "parent")
     first = await create(store, "a", label="first")
     with pytest.raises(errors.DuplicateId):
@@ -62,7 +64,7 @@ async def test_a_taken_id_is_refused_and_nothing_overwritten(store: Store) -> No
     assert (await node(store, "parent")).document.child_count == 0
 
 
-async def test_of_many_who_want_one_id_exactly_one_gets_it(open_store) -> None:
+async def test_one_of_several_concurrent_creations_gets_the_id(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     tries = [create(stores[n % 2], "a", label=str(n)) for n in range(8)]
     results = await asyncio.gather(*tries, return_exceptions=True)
@@ -87,7 +89,7 @@ async def test_a_label_has_at_most_500_characters(store: Store) -> None:
     assert (await session(store, "a")).label == longest
 
 
-async def test_what_was_given_comes_back(store: Store) -> None:
+async def test_given_fields_come_back(store: Store) -> None:
     metadata = '{"$set": 1, "a.b": [2.50, 18446744073709551615], "": "\\u0000", "z": {}, "a": null}'
     config = SessionConfig(system_prompt="be brief", skills=["search"])
     await create(store, "source")
@@ -111,7 +113,7 @@ async def test_a_config_comes_back_without_invented_keys(store: Store, config: S
         assert (await node(store, "b")).document.config == config
 
 
-async def test_a_config_is_no_part_of_the_session(store: Store) -> None:
+async def test_the_config_is_not_part_of_the_session(store: Store) -> None:
     await create(store, "root")
     before = await create(store, "a", "root", label="name")
     await store.tree.put_config(SPACE, "a", SessionConfig(skills=["x"]))
@@ -123,8 +125,8 @@ async def test_a_config_is_no_part_of_the_session(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["metadata", "config"])
-async def test_metadata_and_config_take_one_mebibyte(store: Store, name: str) -> None:
-    def given(size: int) -> dict[str, object]:
+async def test_metadata_and_config_have_at_most_one_mebibyte(store: Store, name: str) -> None:
+    def given(size: int) -> dict[str, Any]:
         if name == "metadata":
             return {"metadata": json.dumps("m" * (size - 2))}
         return {"config": SessionConfig(skills=["s" * (size - len('{"skills":[""]}'))])}
@@ -152,7 +154,7 @@ async def test_nul_is_kept_in_texts(store: Store) -> None:
     assert (made.label, made.workflow_mode, made.metadata) == ("a\x00b", "\x00", '"\\u0000"')
 
 
-async def test_a_repeated_creation_answers_with_the_first_one_as_it_is_now(store: Store) -> None:
+async def test_a_repeated_creation_returns_the_session_as_it_is_now(store: Store) -> None:
     new = NewSession(label="mine", key="key-1")
     made = await store.tree.create(SPACE, new)
     await append(store, made.id, user("hello"))
@@ -163,7 +165,7 @@ async def test_a_repeated_creation_answers_with_the_first_one_as_it_is_now(store
     assert await store.sessions.count(SPACE, SessionFilter()) == 1
 
 
-async def test_eight_creations_at_once_under_one_key_make_one_session(open_store) -> None:
+async def test_eight_concurrent_creations_with_one_key_create_one_session(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     made = await asyncio.gather(*(create(stores[n % 2], key="key-1") for n in range(8)))
     assert len({meta.id for meta in made}) == 1
@@ -198,7 +200,7 @@ async def test_a_creation_key_has_1_to_256_characters(store: Store, key: str) ->
 
 
 @pytest.mark.parametrize("key", ["k" * 256, "a\x00b", "🔑", "\ud800", "a/b.$c"])
-async def test_any_text_is_a_creation_key(store: Store, key: str) -> None:
+async def test_any_text_can_be_a_creation_key(store: Store, key: str) -> None:
     first = await create(store, key=key)
     assert (await create(store, key=key)).id == first.id
     await create(store, "other", key="a")
@@ -244,7 +246,7 @@ async def test_an_archived_session_can_be_read_and_renamed_and_restored(store: S
     assert (await append(store, "a", user("again"))).first_seq == 1
 
 
-async def test_a_change_to_what_is_already_so_is_none(store: Store) -> None:
+async def test_an_update_to_the_same_values_changes_nothing(store: Store) -> None:
     made = await create(store, "a", label="name")
     assert await store.sessions.update(SPACE, "a", {"label": "name"}) == made
     assert await store.sessions.set_status(SPACE, "a", SessionStatus.ACTIVE) == made
@@ -264,7 +266,7 @@ async def test_updated_at_is_the_last_change_and_never_runs_backwards(store: Sto
     assert found.last_event_at == times[1]
 
 
-async def test_many_are_found_in_the_order_asked(store: Store) -> None:
+async def test_many_sessions_are_found_in_the_requested_order(store: Store) -> None:
     ids = [f"s{n}" for n in range(120)]
     await asyncio.gather(*(create(store, id) for id in ids))
     asked = [*reversed(ids), "unknown", "s5", "s5"]

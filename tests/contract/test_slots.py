@@ -1,4 +1,4 @@
-"""Slots: versioned writes, memory as an outside view, and insights that are delivered exactly once."""
+"""Slots: versioned writes, memory as an outside view, and insights delivered exactly once."""
 
 import asyncio
 
@@ -9,6 +9,7 @@ from storage.events import InsightDelivered, TurnEnd, TurnStart
 from storage.session import SessionConfig, SessionStatus, SlotName
 from storage.slots import ConsumedInsight, InsightMode, SlotWrite, WrittenSlot
 from storage.store import Store
+from tests.conftest import OpenStore
 from tests.contract.shorthand import SPACE, append, create, put, put_insight, session, slots, texts, user, whole_log
 
 SYSTEM_PROMPT, INSIGHT, MEMORY = SlotName
@@ -35,7 +36,7 @@ async def test_versions_count_the_writes(store: Store, name: SlotName) -> None:
         assert await session(store, "a") == written.session
 
 
-async def test_a_write_names_the_version_that_it_replaces(store: Store) -> None:
+async def test_a_write_can_expect_the_version_that_it_replaces(store: Store) -> None:
     await create(store, "a")
     with pytest.raises(errors.Conflict) as refused:
         await put(store, "a", MEMORY, "x", if_version=1)
@@ -51,7 +52,7 @@ async def test_a_write_names_the_version_that_it_replaces(store: Store) -> None:
     assert (memory.content, memory.version) == ("two", 2)
 
 
-async def test_of_many_who_saw_the_same_version_one_writes(open_store) -> None:
+async def test_one_of_several_writes_that_expect_one_version_wins(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
     tries = [put(stores[n % 2], "a", MEMORY, f"text {n}", if_version=0) for n in range(8)]
@@ -61,7 +62,7 @@ async def test_of_many_who_saw_the_same_version_one_writes(open_store) -> None:
     assert (await slots(stores[1], "a")).memory == winner.slot
 
 
-async def test_of_many_writes_none_is_lost_from_the_count(open_store) -> None:
+async def test_concurrent_writes_are_all_counted(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
     await asyncio.gather(*(put(stores[n % 2], "a", INSIGHT, str(n), mode=InsightMode.APPEND) for n in range(12)))
@@ -83,7 +84,7 @@ async def test_a_clear_does_not_count_and_the_version_never_restarts(store: Stor
     assert (again.slot.content, again.slot.version) == ("two", 2)
 
 
-async def test_a_clear_takes_only_the_version_named(store: Store) -> None:
+async def test_a_clear_removes_only_the_version_given(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "one")
     await put_insight(store, "a", "two")
@@ -94,7 +95,7 @@ async def test_a_clear_takes_only_the_version_named(store: Store) -> None:
     assert (await store.sessions.clear_insight(SPACE, "a", None)).slot is None
 
 
-async def test_append_joins_with_a_blank_line_what_is_pending(store: Store) -> None:
+async def test_append_joins_insights_with_a_blank_line(store: Store) -> None:
     await create(store, "a")
     for text in ("one", "two"):
         await put_insight(store, "a", text, InsightMode.APPEND)
@@ -107,7 +108,7 @@ async def test_append_joins_with_a_blank_line_what_is_pending(store: Store) -> N
     assert (alone.slot.content, alone.slot.version) == ("three", 3)
 
 
-async def test_texts_come_back_to_the_letter_without_lone_surrogates(store: Store) -> None:
+async def test_contents_come_back_exactly_but_for_lone_surrogates(store: Store) -> None:
     await create(store, "a")
     text = "\x00 $where {} \r\n\u2028 🌳 \\u0000"
     await put(store, "a", MEMORY, text)
@@ -120,7 +121,7 @@ async def test_texts_come_back_to_the_letter_without_lone_surrogates(store: Stor
     assert (found.memory.content, found.insight.content, found.system_prompt.content) == (text, "a\ufffdb", "")
 
 
-async def test_a_slot_takes_one_mebibyte_of_utf8(store: Store) -> None:
+async def test_a_slot_has_at_most_one_mebibyte_of_utf8(store: Store) -> None:
     await create(store, "a")
     await put(store, "a", INSIGHT, "ä" * (MEBIBYTE // 2))
     with pytest.raises(errors.PayloadTooLarge, match="1048576"):
@@ -135,7 +136,7 @@ async def test_a_slot_takes_one_mebibyte_of_utf8(store: Store) -> None:
     assert taken.insight.content == insight.content
 
 
-async def test_memory_says_up_to_where_it_reflects_the_log(store: Store) -> None:
+async def test_memory_records_the_head_that_it_reflects(store: Store) -> None:
     await create(store, "a")
     assert not (await session(store, "a")).behind
     await append(store, "a", *texts(4))
@@ -153,7 +154,7 @@ async def test_memory_says_up_to_where_it_reflects_the_log(store: Store) -> None
 
 
 @pytest.mark.parametrize("at_seq", [-1, 3])
-async def test_memory_can_not_reflect_what_is_not_there(store: Store, at_seq: int) -> None:
+async def test_memory_cannot_reflect_events_beyond_the_head(store: Store, at_seq: int) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
     with pytest.raises(errors.BadInput, match="atSeq"):
@@ -161,14 +162,14 @@ async def test_memory_can_not_reflect_what_is_not_there(store: Store, at_seq: in
     assert (await slots(store, "a")).memory is None
 
 
-async def test_a_slot_write_makes_no_append_stale(store: Store) -> None:
+async def test_a_slot_write_does_not_move_the_head(store: Store) -> None:
     await create(store, "a")
     await put(store, "a", MEMORY, "x")
     await store.sessions.update(SPACE, "a", {"label": "renamed"})
     assert (await append(store, "a", user("x"), expected_head=0)).head == 1
 
 
-async def test_many_are_written_together(store: Store) -> None:
+async def test_many_slots_are_written_together(store: Store) -> None:
     ids = [f"s{n}" for n in range(60)]
     await asyncio.gather(*(create(store, id) for id in ids))
     writes = [SlotWrite(id, INSIGHT, f"for {id}", InsightMode.APPEND) for id in [*ids, "s7"]]
@@ -176,12 +177,14 @@ async def test_many_are_written_together(store: Store) -> None:
     assert [isinstance(result, WrittenSlot) and result.session.id for result in written] == [*ids, "s7"]
     found = await store.sessions.slots(SPACE, ids)
     assert all(found[id].insight.content == f"for {id}" for id in ids if id != "s7")  # type: ignore[union-attr]
-    assert found["s7"].insight == written[-1].slot
-    assert found["s7"].insight.content == "for s7\n\nfor s7"  # type: ignore[union-attr]
+    last = written[-1]
+    assert isinstance(last, WrittenSlot)
+    assert last.slot is not None
+    assert (found["s7"].insight, last.slot.content) == (last.slot, "for s7\n\nfor s7")
     assert await store.sessions.put_slots(SPACE, []) == []
 
 
-async def test_many_are_refused_together_naming_every_bad_one(store: Store) -> None:
+async def test_an_atomic_write_is_refused_whole_and_names_every_bad_id(store: Store) -> None:
     for id in ("good", "archived", "stale"):
         await create(store, id)
     before = await session(store, "good")
@@ -209,7 +212,7 @@ async def test_many_are_refused_together_naming_every_bad_one(store: Store) -> N
     assert await session(store, "good") == before
 
 
-async def test_many_may_be_written_each_on_its_own(store: Store) -> None:
+async def test_many_slots_can_be_written_independently(store: Store) -> None:
     for id in ("a", "b"):
         await create(store, id)
     writes = [
@@ -227,14 +230,14 @@ async def test_many_may_be_written_each_on_its_own(store: Store) -> None:
     assert (second.slot and second.slot.version, (await slots(store, "b")).memory) == (2, None)
 
 
-async def test_at_most_a_thousand_are_written_together(store: Store) -> None:
+async def test_at_most_1000_slots_are_written_together(store: Store) -> None:
     await create(store, "a")
     with pytest.raises(errors.PayloadTooLarge, match="1000"):
         await store.sessions.put_slots(SPACE, [SlotWrite("a", MEMORY, "x")] * 1_001)
     assert (await slots(store, "a")).memory is None
 
 
-async def test_consuming_takes_the_insight_and_records_it(store: Store) -> None:
+async def test_consuming_clears_the_insight_and_records_it(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="t1"))
     put_before = await put_insight(store, "a", "look at \x00 this")
@@ -249,7 +252,7 @@ async def test_consuming_takes_the_insight_and_records_it(store: Store) -> None:
     assert (empty.insight, empty.commit, empty.session) == (None, None, taken.session)
 
 
-async def test_an_empty_inbox_gives_nothing_and_writes_nothing(store: Store) -> None:
+async def test_consuming_an_empty_inbox_writes_nothing(store: Store) -> None:
     made = await create(store, "a")
     taken = await consume(store, "a", key="key")
     assert (taken.insight, taken.commit) == (None, None)
@@ -270,7 +273,7 @@ async def test_the_turn_of_a_delivery_must_be_open(store: Store) -> None:
     assert (await whole_log(store, "a"))[4].turn_id == "t3"
 
 
-async def test_another_version_than_the_current_one_is_not_consumed(store: Store) -> None:
+async def test_only_the_current_version_is_consumed(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "one")
     await put_insight(store, "a", "two")
@@ -301,7 +304,7 @@ async def test_a_retry_with_the_same_key_gets_the_same_insight(store: Store) -> 
     assert (await session(store, "a")).head == 1
 
 
-async def test_a_key_of_an_append_is_no_key_of_a_delivery(store: Store) -> None:
+async def test_a_key_used_by_an_append_is_refused_for_a_delivery(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("x"), key="key")
     await put_insight(store, "a", "one")
@@ -310,7 +313,7 @@ async def test_a_key_of_an_append_is_no_key_of_a_delivery(store: Store) -> None:
     assert (await session(store, "a")).head == 1
 
 
-async def test_of_many_consumers_one_gets_the_insight(open_store) -> None:
+async def test_one_of_several_consumers_gets_the_insight(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
     for round in range(5):
@@ -323,7 +326,7 @@ async def test_of_many_consumers_one_gets_the_insight(open_store) -> None:
     ]
 
 
-async def test_no_insight_is_lost_or_delivered_twice_while_others_put(open_store) -> None:
+async def test_no_insight_is_lost_or_delivered_twice_while_others_put(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await create(stores[0], "a")
     puts = 30
@@ -350,7 +353,7 @@ async def test_no_insight_is_lost_or_delivered_twice_while_others_put(open_store
     assert "\n\n".join(delivered).split("\n\n") == taken
 
 
-async def test_an_archived_session_takes_no_slots(store: Store) -> None:
+async def test_an_archived_session_refuses_slot_writes(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "pending")
     await store.sessions.set_status(SPACE, "a", SessionStatus.ARCHIVED)
@@ -368,7 +371,7 @@ async def test_an_archived_session_takes_no_slots(store: Store) -> None:
     assert (await session(store, "a")).head == 0
 
 
-async def test_the_slot_is_the_truth_for_the_system_prompt(store: Store) -> None:
+async def test_the_slot_and_not_the_config_has_the_system_prompt(store: Store) -> None:
     await create(store, "a", config=SessionConfig(system_prompt="at creation"))
     await put(store, "a", SYSTEM_PROMPT, "now")
     found = (await slots(store, "a")).system_prompt

@@ -1,4 +1,4 @@
-"""Spaces: each on its own, and what one owns is unknown to all others."""
+"""Spaces: isolated from each other; what one owns is unknown to all others."""
 
 import pytest
 
@@ -6,10 +6,10 @@ from storage import errors
 from storage.lifecycle import NewSession
 from storage.session import SessionConfig, SessionFilter
 from storage.store import Store
-from tests.contract.shorthand import append, create, ids, texts, user
+from tests.contract.shorthand import append, contents, create, ids, texts, user
 
 
-async def test_two_spaces_use_the_same_ids_without_learning_of_each_other(store: Store) -> None:
+async def test_two_spaces_can_use_the_same_ids(store: Store) -> None:
     for space in ("one", "two"):
         await store.tree.create(space, NewSession(id="a", label=space, key="key"))
         await store.tree.create(space, NewSession(id="b", parent_id="a"))
@@ -18,14 +18,14 @@ async def test_two_spaces_use_the_same_ids_without_learning_of_each_other(store:
     mine = await store.sessions.get("two", "a")
     assert mine is not None
     assert (mine.label, mine.head) == ("two", 1)
-    assert [event.content for event in (await store.sessions.events(mine)).events] == ["two"]
+    assert contents((await store.sessions.events(mine)).events) == ["two"]
     await store.tree.delete("one", "a", cascade=True)
     assert await store.sessions.count("two", SessionFilter()) == 2
     assert await store.sessions.get("two", "a") == mine
     assert (await store.sessions.events(mine)).events[0].session_id == "a"
 
 
-async def test_what_another_space_owns_is_unknown_on_every_path(store: Store) -> None:
+async def test_sessions_of_another_space_are_unknown_on_every_path(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
     await create(store, "b")

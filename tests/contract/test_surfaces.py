@@ -1,4 +1,4 @@
-"""Surfaces out of a store: read bit by bit or at once, of a session or of a fork at any cut, kept or not."""
+"""Surfaces of a store are the same read in parts or at once, cached or not, in a session or in a fork of it."""
 
 import asyncio
 import gc
@@ -26,16 +26,16 @@ from tests.storage.views.surface_logs import assistant, call, chunk, result, seq
 from tests.storage.views.validity import check
 
 SMALL = 12_000
-"""Bytes of memory in which a handful of events is kept."""
+"""Bytes of cache that hold a handful of events."""
 
 
-def told(found: Surface) -> tuple[object, ...]:
-    """All that a surface says."""
+def content_of(found: Surface) -> tuple[object, ...]:
+    """Everything that a surface contains."""
     return found.head, found.messages(), found.openai_text(), found.delivered()
 
 
 async def uncached(store: Store, id: str, at_seq: int | None = None, max_bytes: int = 0) -> Surface:
-    """The surface as a process reads it that has kept nothing."""
+    """The surface as read by a process without a cache."""
     meta = await session(store, id)
     return await store.database.read(
         lambda queries: Surfaces(max_bytes).read(queries, meta, at_seq, keep=bool(max_bytes))
@@ -43,7 +43,7 @@ async def uncached(store: Store, id: str, at_seq: int | None = None, max_bytes: 
 
 
 class Play:
-    """A log that is written to a session in parts, and read after each."""
+    """A log written to a session in parts and read after each."""
 
     def __init__(self, store: Store, id: str) -> None:
         self.store = store
@@ -62,7 +62,7 @@ class Play:
             await self.compare(self.id)
 
     async def compare(self, id: str, at_seq: int | None = None) -> None:
-        """What was kept, a little of it, or nothing of it gives the same as folding the log's events at once."""
+        """Checks that a full, a small and an empty cache give the same surface as a fold of the whole log."""
         meta = await session(self.store, id)
         events = await whole_log(self.store, id)
         expected = Surface().add_all(events[:at_seq])
@@ -73,18 +73,18 @@ class Play:
             await uncached(self.store, id, at_seq),
         )
         for found in readings:
-            assert told(found) == told(expected)
+            assert content_of(found) == content_of(expected)
             check(found)
 
     async def compare_fork(self, at_seq: int, more: Sequence[Event]) -> None:
-        """A view at a seq is the view of a fork there; what either goes on with shows in neither other."""
+        """Checks that the surface at a seq equals that of a fork there, and that later events stay separate."""
         made = await self.store.tree.fork(SPACE, Fork(source_id=self.id, at_seq=at_seq, id=f"{self.id}-{at_seq}"))
-        before = told(await surface(self.store, self.id))
-        assert told(await surface(self.store, made.id)) == told(await surface(self.store, self.id, at_seq))
+        before = content_of(await surface(self.store, self.id))
+        assert content_of(await surface(self.store, made.id)) == content_of(await surface(self.store, self.id, at_seq))
         await append(self.store, made.id, *more)
         await self.compare(made.id)
         await self.compare(made.id, at_seq)
-        assert told(await surface(self.store, self.id)) == before
+        assert content_of(await surface(self.store, self.id)) == before
 
 
 MORE = (user("more"), call("A"), result("A"), chunk("part"))
@@ -126,21 +126,21 @@ async def test_every_cut_equals_the_fork_at_it(store: Store) -> None:
     head = (await session(store, "b")).head
     for at_seq in range(head + 1):
         await fork(store, "b", id=f"c{at_seq}", at_seq=at_seq)
-        assert told(await surface(store, f"c{at_seq}")) == told(await surface(store, "b", at_seq))
+        assert content_of(await surface(store, f"c{at_seq}")) == content_of(await surface(store, "b", at_seq))
         await playing.compare("b", at_seq)
 
 
-async def test_a_seq_that_is_none_is_refused(store: Store) -> None:
+async def test_a_seq_out_of_range_is_refused(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
     for wrong in (-1, 3):
         with pytest.raises(errors.BadInput, match=f"^atSeq: must be 0 to the head 2, is {wrong}$"):
             await surface(store, "a", wrong)
-    assert told(await surface(store, "a", 0)) == told(Surface())
+    assert content_of(await surface(store, "a", 0)) == content_of(Surface())
     assert (await surface(store, "a", 2)).head == 2
 
 
-async def test_a_session_made_anew_under_the_same_id_has_its_own_surface(store: Store, open_store: OpenStore) -> None:
+async def test_a_session_created_again_under_its_id_has_its_own_surface(store: Store, open_store: OpenStore) -> None:
     other = await open_store()
     await create(store, "a")
     await append(store, "a", *texts(3))
@@ -164,7 +164,7 @@ async def test_equal_ids_in_two_spaces_have_their_own_surfaces(store: Store) -> 
         assert shown(await store.messages.surface(meta)) == [("user", space)]
 
 
-async def test_what_a_transaction_takes_back_is_never_kept(store: Store) -> None:
+async def test_surfaces_of_a_rolled_back_transaction_are_never_cached(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *texts(2))
 
@@ -181,30 +181,30 @@ async def test_what_a_transaction_takes_back_is_never_kept(store: Store) -> None
     assert shown(await surface(store, "a")) == [("user", "message 0"), ("user", "is")]
 
 
-async def test_a_view_of_an_older_head_stays_what_it_was(store: Store) -> None:
-    """A session's meta that was read before an append: its surface is of then, also once a longer one is kept."""
+async def test_a_surface_of_an_older_head_does_not_change(store: Store) -> None:
+    """A session read before an append has the surface of that time, even after a longer one is cached."""
     await create(store, "a")
     await append(store, "a", user("q"), call("x"))
     old = await session(store, "a")
     early = await store.messages.surface(old)
-    before = told(early)
+    before = content_of(early)
     await append(store, "a", result("x"), user("again", 0, 0), chunk("part"))
-    late = told(await surface(store, "a"))
-    assert told(early) == told(await store.messages.surface(old)) == before
-    assert told(await surface(store, "a")) == late
+    late = content_of(await surface(store, "a"))
+    assert content_of(early) == content_of(await store.messages.surface(old)) == before
+    assert content_of(await surface(store, "a")) == late
 
 
-async def test_many_readers_at_once_all_get_what_is_there(store: Store) -> None:
+async def test_concurrent_readers_all_get_the_whole_surface(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *conversation(4))
     heads = [0, 5, 9, 17, 32, None] * 4
-    expected = {at: told(await uncached(store, "a", at)) for at in set(heads)}
+    expected = {at: content_of(await uncached(store, "a", at)) for at in set(heads)}
     found = await asyncio.gather(*(surface(store, "a", at) for at in heads))
-    assert [told(each) for each in found] == [expected[at] for at in heads]
+    assert [content_of(each) for each in found] == [expected[at] for at in heads]
 
 
-async def test_only_what_was_appended_since_is_read_again(store: Store, open_store: OpenStore) -> None:
-    """Also for a fork that shares the log: a long surface costs as many queries as a short one."""
+async def test_only_events_appended_since_are_read(store: Store, open_store: OpenStore) -> None:
+    """Also for a fork that shares the log: a long surface takes as many queries as a short one."""
     other = await open_store()
     for name, size in (("short", 1), ("long", 5_000)):
         await create(store, name)
@@ -227,7 +227,7 @@ async def test_only_what_was_appended_since_is_read_again(store: Store, open_sto
     assert counts["long"][1] == counts["long"][3] == 0 < counts["long"][0]
 
 
-async def test_what_was_appended_here_is_not_read_at_all(store: Store) -> None:
+async def test_events_appended_by_this_process_are_not_read(store: Store) -> None:
     await create(store, "a")
     for event in conversation(2):
         await append(store, "a", event)
@@ -236,22 +236,22 @@ async def test_what_was_appended_here_is_not_read_at_all(store: Store) -> None:
         meta = await session(store, id)
         async with counted(store) as count:
             found = await store.messages.surface(meta)
-        assert told(found) == told(await uncached(store, id))
+        assert content_of(found) == content_of(await uncached(store, id))
         assert count.queries == 0
 
 
-async def test_what_another_server_appended_in_between_is_read(store: Store, open_store: OpenStore) -> None:
+async def test_events_appended_by_another_server_are_read(store: Store, open_store: OpenStore) -> None:
     other = await open_store()
     await create(store, "a")
     for each in (store, store, other, store, other, other, store, store):
         meta = await session(store, "a")
         await append(each, "a", *texts(2, meta.head))
         if meta.head % 4 == 0:
-            assert told(await surface(store, "a")) == told(await uncached(store, "a"))
+            assert content_of(await surface(store, "a")) == content_of(await uncached(store, "a"))
     assert shown(await surface(store, "a")) == [("user", f"message {n}") for n in range(16)]
 
 
-async def test_little_is_kept_of_many_sessions(store: Store) -> None:
+async def test_the_cache_is_bounded_over_many_sessions(store: Store) -> None:
     little = Surfaces(SMALL)
     unit = UnitOfWork(DatabaseScope(store.database), little)
     for name in "abcdef":
@@ -259,12 +259,12 @@ async def test_little_is_kept_of_many_sessions(store: Store) -> None:
         await append(store, name, *texts(4))
     for name in "abcdefabc":
         meta = await session(store, name)
-        assert told(await unit.messages.surface(meta)) == told(await uncached(store, name))
+        assert content_of(await unit.messages.surface(meta)) == content_of(await uncached(store, name))
     assert 0 < sum(kept.size for kept in little._cached.values()) <= SMALL
     assert len(little._cached) < 6
 
 
-async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: Store) -> None:
+async def test_many_small_surfaces_stay_within_the_cache_limit(store: Store) -> None:
     allowed = 1024 * 1024
     unit = UnitOfWork(DatabaseScope(store.database), Surfaces(allowed))
     metas = []
@@ -286,8 +286,8 @@ async def test_many_small_surfaces_take_no_more_memory_than_may_be_kept(store: S
     assert count.queries == 0
 
 
-async def test_what_replacements_took_out_does_not_count_as_kept(store: Store) -> None:
-    """So that a log of any length that is compacted now and then is read from the last compaction on."""
+async def test_replaced_nodes_do_not_count_against_the_cache(store: Store) -> None:
+    """So a long log that is compacted now and then is read from the last compaction on."""
     little = Surfaces(4 * SMALL)
     unit = UnitOfWork(DatabaseScope(store.database), little)
     await create(store, "a")
@@ -303,8 +303,8 @@ async def test_what_replacements_took_out_does_not_count_as_kept(store: Store) -
     assert count.queries == 0
 
 
-async def test_a_log_longer_than_one_reading_gives_the_same(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many parts it is read in, and wherever they end: in chunks, in a group, at a replacement."""
+async def test_a_log_longer_than_one_read_has_the_same_surface(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many parts it is read in, and wherever they end: between chunks, in a group, at a replacement."""
     await create(store, "a")
     answer = [AssistantChunk(delta=f"{n} ", kind=ChunkKind.TEXT) for n in range(7)]
     thought = [AssistantChunk(delta="hm", kind=ChunkKind.REASONING)] * 3
@@ -316,5 +316,5 @@ async def test_a_log_longer_than_one_reading_gives_the_same(store: Store, monkey
     assert len(seqs(expected)) > 10
     for size in (1, 2, 3, 7, 11, 100):
         monkeypatch.setattr(surfaces, "PART_EVENTS", size)
-        assert told(await uncached(store, "a")) == told(expected)
-        assert told(await uncached(store, "a", max_bytes=100_000)) == told(expected)
+        assert content_of(await uncached(store, "a")) == content_of(expected)
+        assert content_of(await uncached(store, "a", max_bytes=100_000)) == content_of(expected)

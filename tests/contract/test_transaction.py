@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable
 
 import pytest
 
@@ -10,6 +11,7 @@ from storage.lifecycle import Fork, NewSession
 from storage.session import SessionConfig, SessionFilter, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store, UnitOfWork
+from tests.conftest import OpenStore
 from tests.contract.shorthand import (
     SPACE,
     append,
@@ -36,7 +38,7 @@ class Halt(Exception):
 
 
 async def much(unit: UnitOfWork) -> str:
-    """A bit of everything, over sessions and tree."""
+    """A bit of everything, on sessions and tree."""
     await unit.tree.create(SPACE, NewSession(id="b", parent_id="a"))
     await unit.sessions.append(SPACE, "b", texts(3), key="key")
     await unit.tree.fork(SPACE, Fork("b", at_seq=2, id="c", parent_id="a", prompt="go"))
@@ -76,7 +78,7 @@ async def test_all_operations_are_done_together(store: Store) -> None:
     assert found["a"].insight.cleared
 
 
-async def test_what_raises_leaves_nothing(store: Store) -> None:
+async def test_a_transaction_that_raises_writes_nothing(store: Store) -> None:
     await prepare(store)
     before = await forest(store)
     slots_before = await store.sessions.slots(SPACE, ["a", "old"])
@@ -95,7 +97,7 @@ async def test_what_raises_leaves_nothing(store: Store) -> None:
     assert await store.transaction(much) == "done"
 
 
-async def test_a_refusal_takes_back_what_came_before_it(store: Store) -> None:
+async def test_a_refused_operation_rolls_back_the_earlier_ones(store: Store) -> None:
     await create(store, "a")
     before = await node(store, "a")
 
@@ -112,7 +114,7 @@ async def test_a_refusal_takes_back_what_came_before_it(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fork", "slots", "append"])
-async def test_a_refused_operation_leaves_nothing_though_the_work_goes_on(store: Store, kind: str) -> None:
+async def test_a_refused_operation_rolls_back_even_if_its_error_is_caught(store: Store, kind: str) -> None:
     for id in ("a", "b"):
         await create(store, id)
     await append(store, "a", *texts(2))
@@ -135,7 +137,7 @@ async def test_a_refused_operation_leaves_nothing_though_the_work_goes_on(store:
     assert await ids(store) == {"a", "b"}
 
 
-async def test_a_transaction_sees_what_it_has_written(store: Store) -> None:
+async def test_a_transaction_sees_its_own_writes(store: Store) -> None:
     await create(store, "a")
 
     async def work(unit: UnitOfWork) -> None:
@@ -159,7 +161,7 @@ async def test_a_transaction_sees_what_it_has_written(store: Store) -> None:
     assert (await session(store, "b")).head == 2
 
 
-async def test_nobody_sees_a_transaction_before_it_is_whole(open_store) -> None:
+async def test_nobody_sees_part_of_a_transaction(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     names = {"a", "b", "c"}
 
@@ -169,7 +171,7 @@ async def test_nobody_sees_a_transaction_before_it_is_whole(open_store) -> None:
 
     done = asyncio.Event()
 
-    async def look(store: Store) -> list[set[str]]:
+    async def watch(store: Store) -> list[set[str]]:
         seen = []
         while not done.is_set():
             seen.append(await ids(store))
@@ -185,11 +187,11 @@ async def test_nobody_sees_a_transaction_before_it_is_whole(open_store) -> None:
         for id in names:
             await unit.tree.delete(SPACE, id)
 
-    first, second, _ = await asyncio.gather(look(stores[0]), look(stores[1]), write())
+    first, second, _ = await asyncio.gather(watch(stores[0]), watch(stores[1]), write())
     assert all(seen in (set(), names) for seen in (*first, *second))
 
 
-async def test_transactions_over_the_same_documents_all_count(open_store) -> None:
+async def test_transactions_over_the_same_documents_all_count(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     for id in ("a", "b"):
         await create(stores[0], id)
@@ -200,7 +202,7 @@ async def test_transactions_over_the_same_documents_all_count(open_store) -> Non
         await unit.sessions.append(SPACE, target, [user(f"{source} is at {meta.head}")])
         await unit.sessions.append(SPACE, source, [user("sent")])
 
-    def work(n: int):
+    def work(n: int) -> Awaitable[None]:
         source, target = ("a", "b") if n % 3 else ("b", "a")
         return stores[n % 2].transaction(lambda unit: transfer(unit, source, target))
 
@@ -208,7 +210,7 @@ async def test_transactions_over_the_same_documents_all_count(open_store) -> Non
     assert ((await session(stores[0], "a")).head, (await session(stores[0], "b")).head) == (12, 12)
 
 
-async def test_the_logs_that_a_transaction_frees_are_collected_after_it(store: Store) -> None:
+async def test_logs_freed_by_a_transaction_are_collected_after_it(store: Store) -> None:
     for id in ("a", "b"):
         await create(store, id)
         await append(store, id, *texts(3))
@@ -224,7 +226,7 @@ async def test_the_logs_that_a_transaction_frees_are_collected_after_it(store: S
     assert contents(await whole_log(store, "c")) == ["message 0", "message 1"]
 
 
-async def test_a_feed_tells_of_a_transaction_once_it_is_whole(store: Store) -> None:
+async def test_a_feed_reports_a_transaction_after_it_commits(store: Store) -> None:
     await create(store, "a")
     stream = await store.live.session_events(SPACE, "a", 0)
 
@@ -243,7 +245,7 @@ async def test_a_feed_tells_of_a_transaction_once_it_is_whole(store: Store) -> N
     await stream.aclose()
 
 
-async def test_an_insight_is_not_lost_with_the_transaction_that_took_it(store: Store) -> None:
+async def test_a_rolled_back_transaction_does_not_lose_the_insight(store: Store) -> None:
     await create(store, "a")
     await put_insight(store, "a", "insight")
 

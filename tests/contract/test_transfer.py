@@ -1,4 +1,4 @@
-"""Sessions as documents: out and in without loss, or refused with nothing written."""
+"""Sessions as documents: exported and imported without loss, or refused with nothing written."""
 
 import asyncio
 import itertools
@@ -72,7 +72,7 @@ async def imported(store: Store, document: str, format: ExportFormat = YAML, **g
 
 
 async def imported_id(store: Store, document: str, format: ExportFormat = YAML, **given: Any) -> str:
-    """The id of the one session that an import made."""
+    """The id of the only session that an import created."""
     done = await imported(store, document, format, **given)
     [id] = done.ids.values()
     assert done.events == (await session(store, id)).head
@@ -86,7 +86,7 @@ async def refusal(
     error: type[errors.SapwoodError] = errors.BadInput,
     **wanted: Any,
 ) -> str:
-    """The message of a refusal that has left nothing behind."""
+    """The message of a refused import, checked to have written nothing."""
     before = await forest(store)
     with pytest.raises(error) as found:
         await imported(store, document, format, **wanted)
@@ -95,12 +95,12 @@ async def refusal(
 
 
 def bare(events: Sequence[Event]) -> list[Event]:
-    """What an event says, wherever it stands."""
+    """The content of an event, without its position."""
     return [event.model_copy(update={"id": "", "session_id": ""}) for event in events]
 
 
 def contents(events: Sequence[Event]) -> list[tuple[object, ...]]:
-    """Types and contents of texts and cards that say something."""
+    """Types and contents of the texts and cards that are not empty."""
     found: list[tuple[object, ...]] = []
     for event in events:
         match event:
@@ -112,7 +112,7 @@ def contents(events: Sequence[Event]) -> list[tuple[object, ...]]:
 
 
 def play_all(opening: OpenStore, strategy: st.SearchStrategy[Any], play: Callable[[Store, str, Any], Any]) -> None:
-    """Plays examples on one store, each in sessions of its own name."""
+    """Runs examples on one store, each in a session of its own."""
     with asyncio.Runner() as runner:
         store = runner.run(opening())
         names = (f"s{n}" for n in itertools.count())
@@ -128,8 +128,8 @@ def play_all(opening: OpenStore, strategy: st.SearchStrategy[Any], play: Callabl
             runner.run(store.close())
 
 
-def test_texts_and_cards_go_out_as_yaml_and_come_back(opening: OpenStore) -> None:
-    """Any characters in them; a lone surrogate is U+FFFD from the start."""
+def test_texts_and_cards_round_trip_through_yaml(opening: OpenStore) -> None:
+    """With any characters; lone surrogates are U+FFFD from the start."""
 
     async def play(store: Store, name: str, entries: list[Event]) -> None:
         await create(store, name, label="L: #1", workflow_mode="plan")
@@ -151,7 +151,7 @@ def test_texts_and_cards_go_out_as_yaml_and_come_back(opening: OpenStore) -> Non
     play_all(opening, ENTRIES, play)
 
 
-def test_any_log_goes_out_as_lines_and_comes_back(opening: OpenStore) -> None:
+def test_any_log_round_trips_through_jsonl(opening: OpenStore) -> None:
     async def play(store: Store, name: str, log: list[Event]) -> None:
         await create(store, name)
         if log:
@@ -168,7 +168,7 @@ def test_any_log_goes_out_as_lines_and_comes_back(opening: OpenStore) -> None:
     play_all(opening, ADMITTED, play)
 
 
-def test_the_messages_of_any_log_go_out_ready_to_send_and_come_back(opening: OpenStore) -> None:
+def test_the_messages_of_any_log_round_trip_through_openai(opening: OpenStore) -> None:
     async def play(store: Store, name: str, log: list[Event]) -> None:
         await create(store, name)
         if log:
@@ -217,7 +217,7 @@ async def full(store: Store) -> None:
     await put(store, "a", SlotName.MEMORY, "outside", at_seq=7)
 
 
-async def test_lines_hold_the_whole_session(store: Store) -> None:
+async def test_jsonl_holds_the_whole_session(store: Store) -> None:
     await full(store)
     before, slots_before = await session(store, "a"), await slots(store, "a")
     document = await exported(store, "a", JSONL)
@@ -240,7 +240,7 @@ async def test_lines_hold_the_whole_session(store: Store) -> None:
     assert {**lines_again[0], "id": "a", "createdAt": lines[0]["createdAt"]} == lines[0]
 
 
-async def test_the_yaml_of_a_session_holds_its_texts_and_cards(store: Store) -> None:
+async def test_yaml_holds_the_texts_and_cards_of_a_session(store: Store) -> None:
     await full(store)
     read = yaml.safe_load(await exported(store, "a"))
     assert list(read) == ["sessionId", "title", "createdAt", "updatedAt", "workflowMode", "entries"]
@@ -248,7 +248,7 @@ async def test_the_yaml_of_a_session_holds_its_texts_and_cards(store: Store) -> 
     assert [read[name] for name in ("sessionId", "title", "workflowMode")] == ["a", "Full", "plan"]
     assert read["createdAt"] == text.format_instant(meta.created_at)
     assert read["updatedAt"] == text.format_instant(meta.updated_at)
-    # As people saw it: what was replaced stays, what was hidden goes, an answer cut off is there.
+    # As people saw it: replaced messages stay, hidden ones do not, a cut-off answer is there.
     assert read["entries"] == [
         {"kind": "Text", "role": "User", "content": "q"},
         {"kind": "Text", "role": "Assistant", "content": "answer"},
@@ -258,7 +258,7 @@ async def test_the_yaml_of_a_session_holds_its_texts_and_cards(store: Store) -> 
     ]
 
 
-async def test_the_messages_of_a_session_are_its_surface(store: Store) -> None:
+async def test_exported_messages_are_the_surface(store: Store) -> None:
     await full(store)
     sent = json.loads(await exported(store, "a", OPENAI))
     assert problems(sent) == []
@@ -274,7 +274,7 @@ async def test_the_messages_of_a_session_are_its_surface(store: Store) -> None:
     assert not {"slot", "first", "second", "outside"} & {message["content"] for message in sent}
 
 
-async def test_a_fork_goes_out_whole(store: Store) -> None:
+async def test_a_fork_is_exported_whole(store: Store) -> None:
     await full(store)
     await fork(store, "a", id="f", at_seq=5)
     await append(store, "f", user("own"))
@@ -284,7 +284,7 @@ async def test_a_fork_goes_out_whole(store: Store) -> None:
 
 
 @pytest.mark.parametrize("format", ExportFormat)
-async def test_unknown_sessions_have_no_document(store: Store, format: ExportFormat) -> None:
+async def test_an_unknown_session_is_not_exported(store: Store, format: ExportFormat) -> None:
     await create(store, "a")
     for id in ("nobody", "", "\ud800", "x" * 1_000):
         assert await export_document(store, SPACE, id, format) is None
@@ -292,13 +292,13 @@ async def test_unknown_sessions_have_no_document(store: Store, format: ExportFor
 
 
 @pytest.mark.parametrize("format", ExportFormat)
-async def test_an_empty_session_goes_out_and_comes_back(store: Store, format: ExportFormat) -> None:
+async def test_an_empty_session_round_trips(store: Store, format: ExportFormat) -> None:
     await create(store, "a")
     again = await imported_id(store, await exported(store, "a", format), format, id="b")
     assert await whole_log(store, again) == []
 
 
-async def test_id_label_and_parent_go_before_what_the_document_says(store: Store) -> None:
+async def test_given_id_label_and_parent_override_the_document(store: Store) -> None:
     await create(store, "top")
     document = "sessionId: mine\ntitle: Mine\nentries:\n- {kind: Text, role: User, content: hello}\n"
     assert await imported_id(store, document) == "mine"
@@ -312,11 +312,15 @@ async def test_id_label_and_parent_go_before_what_the_document_says(store: Store
     assert (await session(store, below)).label == "Session"
 
 
-async def test_a_taken_id_is_refused_and_the_session_that_has_it_unchanged(store: Store) -> None:
+async def test_an_import_under_a_taken_id_is_refused(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("mine"))
     before = await session(store, "a")
-    for document, wanted in (("sessionId: a\nentries: []", {}), ("sessionId: b\nentries: []", {"id": "a"})):
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("sessionId: a\nentries: []", {}),
+        ("sessionId: b\nentries: []", {"id": "a"}),
+    ]
+    for document, wanted in cases:
         assert "'a' is taken" in await refusal(store, document, error=errors.DuplicateId, **wanted)
     lines = await exported(store, "a", JSONL)
     assert "'a' is taken" in await refusal(store, lines, JSONL, errors.DuplicateId)
@@ -334,13 +338,13 @@ async def test_a_taken_id_is_refused_and_the_session_that_has_it_unchanged(store
         ({"parent_id": "\ud800"}, errors.NotFound, "parentId: no session"),
     ],
 )
-async def test_an_argument_that_is_wrong_is_refused(
-    store: Store, given: dict[str, str], error: type[errors.SapwoodError], match: str
+async def test_a_bad_argument_is_refused(
+    store: Store, given: dict[str, Any], error: type[errors.SapwoodError], match: str
 ) -> None:
     assert match in await refusal(store, "entries: []", error=error, **given)
 
 
-async def test_an_archived_session_comes_back_archived(store: Store) -> None:
+async def test_an_archived_session_is_imported_archived(store: Store) -> None:
     await full(store)
     await store.sessions.set_status(SPACE, "a", SessionStatus.ARCHIVED)
     await imported_id(store, await exported(store, "a", JSONL), JSONL, id="b")
@@ -348,7 +352,7 @@ async def test_an_archived_session_comes_back_archived(store: Store) -> None:
 
 
 def lines_of(*sections: tuple[dict[str, Any], list[dict[str, Any]]]) -> str:
-    """A JSONL document of headers with their events."""
+    """A JSONL document of the headers with their events."""
     lines: list[dict[str, Any]] = []
     for header, events in sections:
         lines.append({"type": "session", "format": "sapwood", "version": 1, **header})
@@ -356,13 +360,11 @@ def lines_of(*sections: tuple[dict[str, Any], list[dict[str, Any]]]) -> str:
     return "\n".join(map(json.dumps, lines))
 
 
-async def test_several_sessions_come_in_together(store: Store) -> None:
+async def test_several_sessions_are_imported_together(store: Store) -> None:
     says = {"type": "user/message", "content": "hello"}
     document = lines_of(({"id": "p"}, [says]), ({"id": "c", "parentId": "p"}, [says, says]))
-    for name in ("id", "label"):
-        assert await refusal(store, document, JSONL, **{name: "x"}) == (
-            f"{name}: the document holds 2 sessions, so leave it out"
-        )
+    assert await refusal(store, document, JSONL, id="x") == "id: the document holds 2 sessions, so leave it out"
+    assert await refusal(store, document, JSONL, label="x") == "label: the document holds 2 sessions, so leave it out"
     await create(store, "top")
     done = await imported(store, document, JSONL, parent_id="top")
     assert (done.ids, done.events) == ({"p": "p", "c": "c"}, 3)
@@ -372,7 +374,7 @@ async def test_several_sessions_come_in_together(store: Store) -> None:
     assert len((await imported(store, two, OPENAI)).ids) == 2
 
 
-async def test_what_breaks_a_rule_late_in_a_document_takes_back_what_came_before(store: Store) -> None:
+async def test_a_late_error_in_a_document_rolls_back_the_import(store: Store) -> None:
     says = {"type": "user/message", "content": "hello"}
     replaces = {**says, "surfaceOp": {"op": "REPLACE", "start": 0, "end": 1}}
     for bad, match in (
@@ -451,7 +453,7 @@ BROKEN = [
 @pytest.mark.parametrize(
     ("format", "document", "match"), BROKEN, ids=[f"{format} {match}" for format, _, match in BROKEN]
 )
-async def test_a_broken_document_is_refused_with_its_place_and_rule(
+async def test_a_broken_document_is_refused_with_location_and_rule(
     store: Store, format: ExportFormat, document: str, match: str
 ) -> None:
     message = await refusal(store, document, format)
@@ -460,7 +462,7 @@ async def test_a_broken_document_is_refused_with_its_place_and_rule(
     assert (await forest(store)).nodes == []
 
 
-async def test_losses_are_told(store: Store) -> None:
+async def test_losses_are_reported(store: Store) -> None:
     done = await imported(
         store, "sessionId: not legal\nowner: me\nentries:\n- {kind: Text, role: User, content: x, at: 5}"
     )

@@ -1,30 +1,32 @@
-"""The forest: places, moves and references that no interleaving can put wrong."""
+"""The forest: positions, moves and references that no interleaving can corrupt."""
 
 import asyncio
 
 import pytest
 
 from storage import errors
+from storage.database import Transaction
 from storage.events import TurnEnd, TurnStart
 from storage.lifecycle import NewSession
 from storage.session import SessionConfig, SessionFilter, SessionStatus
 from storage.session_tree import Forest
 from storage.store import Store, UnitOfWork
 from storage.topology import MAX_DEPTH
+from tests.conftest import OpenStore
 from tests.contract.shorthand import SPACE, append, create, forest, fork, ids, node, session, user
 
 ACTIVE, ARCHIVED = SessionStatus
 
 
 async def plant(store: Store, *paths: str) -> None:
-    """Sessions by their paths: `a/b` makes b under a."""
+    """Creates sessions by path: `a/b` creates b under a."""
     for path in paths:
         above, _, id = path.rpartition("/")
         await create(store, id, above.rpartition("/")[2] or None)
 
 
 def drawn(found: Forest) -> list[str]:
-    """Each node of a forest as the path to it, in the forest's order."""
+    """The path of each node of a forest, in order."""
     return ["/".join([*reversed(node.document.ancestors), node.id]) for node in found.nodes]
 
 
@@ -33,7 +35,7 @@ async def refs_of(store: Store) -> set[tuple[str, str]]:
 
 
 async def check_forest(store: Store) -> None:
-    """The forest is whole: places, counters and references agree with each other."""
+    """Checks that positions, counters and references agree with each other."""
     found = await forest(store)
     by_id = {node.id: node for node in found.nodes}
     assert len(by_id) == await store.sessions.count(SPACE, SessionFilter())
@@ -51,7 +53,7 @@ async def check_forest(store: Store) -> None:
     assert found.roots == [node.id for node in found.nodes if node.parent_id is None]
 
 
-async def test_an_empty_space_has_no_roots_and_an_empty_forest(store: Store) -> None:
+async def test_an_empty_space_has_an_empty_forest(store: Store) -> None:
     assert await store.tree.roots(SPACE) == []
     assert await forest(store) == Forest([], [], [])
     assert await store.tree.forest(SPACE, "unknown") is None
@@ -68,7 +70,7 @@ async def test_a_session_without_a_parent_is_a_root(store: Store) -> None:
     assert found.session == await session(store, "a")
 
 
-async def test_an_unknown_parent_is_not_found_and_nothing_is_made(store: Store) -> None:
+async def test_an_unknown_parent_is_not_found_and_nothing_is_created(store: Store) -> None:
     await create(store, "a")
     with pytest.raises(errors.NotFound, match=r"parentId.*nobody"):
         await create(store, "b", "nobody")
@@ -84,7 +86,7 @@ async def test_ancestors_are_nearest_first(store: Store) -> None:
 
 
 @pytest.mark.parametrize("parent", ["p", None])
-async def test_eight_creations_at_once_get_the_indexes_0_to_7(open_store, parent: str | None) -> None:
+async def test_eight_concurrent_creations_get_the_indexes_0_to_7(open_store: OpenStore, parent: str | None) -> None:
     stores = [await open_store(), await open_store()]
     if parent is not None:
         await create(stores[0], parent)
@@ -97,7 +99,7 @@ async def test_eight_creations_at_once_get_the_indexes_0_to_7(open_store, parent
         assert len((await stores[1].tree.children(SPACE, [parent]))[parent]) == 8
 
 
-async def test_an_index_is_never_used_again(store: Store) -> None:
+async def test_an_index_is_never_reused(store: Store) -> None:
     await plant(store, "p", "p/a", "p/b", "p/c", "q")
     await store.tree.delete(SPACE, "c")
     await store.tree.move(SPACE, "b", "q")
@@ -161,7 +163,7 @@ async def test_archiving_touches_no_child(store: Store) -> None:
     assert drawn(await forest(store)) == ["r", "r/a", "r/a/b", "r/a/c"]
 
 
-async def test_a_move_takes_the_whole_subtree(store: Store) -> None:
+async def test_a_move_includes_the_whole_subtree(store: Store) -> None:
     await plant(store, "a", "a/b", "a/b/c", "a/b/c/d", "a/e", "x", "x/y")
     await store.tree.move(SPACE, "b", "y")
     assert drawn(await forest(store)) == ["a", "a/e", "x", "x/y", "x/y/b", "x/y/b/c", "x/y/b/c/d"]
@@ -207,20 +209,20 @@ async def test_a_move_of_or_to_an_unknown_node_is_not_found(store: Store) -> Non
         await store.tree.move(SPACE, "a", "nobody")
 
 
-async def test_two_moves_that_race_make_no_cycle(open_store) -> None:
+async def test_two_racing_moves_make_no_cycle(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await plant(stores[0], "a", "b", "a/a1", "b/b1")
     for _ in range(8):
         results = await asyncio.gather(
             stores[0].tree.move(SPACE, "a", "b1"), stores[1].tree.move(SPACE, "b", "a1"), return_exceptions=True
         )
-        assert sorted(type(result) for result in results if result is not None) == [errors.Cycle]
+        assert [type(result) for result in results if result is not None] == [errors.Cycle]
         await check_forest(stores[0])
         for id in ("a", "b"):
             await stores[0].tree.move(SPACE, id, None)
 
 
-async def test_many_moves_that_race_leave_a_forest(open_store) -> None:
+async def test_many_racing_moves_leave_a_forest(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     names = ["a", "b", "c", "d"]
     await plant(stores[0], *names)
@@ -235,7 +237,7 @@ async def test_many_moves_that_race_leave_a_forest(open_store) -> None:
         await check_forest(stores[1])
 
 
-async def test_a_depth_of_256_is_the_deepest(store: Store) -> None:
+async def test_the_largest_depth_is_256(store: Store) -> None:
     async def chain(unit: UnitOfWork) -> None:
         for depth in range(MAX_DEPTH + 1):
             await unit.tree.create(SPACE, NewSession(id=f"n{depth}", parent_id=f"n{depth - 1}" if depth else None))
@@ -259,7 +261,7 @@ async def test_a_depth_of_256_is_the_deepest(store: Store) -> None:
     await check_forest(store)
 
 
-async def test_a_reference_joins_any_two_nodes_of_different_branches(store: Store) -> None:
+async def test_nodes_of_different_branches_can_refer_to_each_other(store: Store) -> None:
     await plant(store, "a", "a/b", "a/c", "x")
     for source, target in (("b", "c"), ("c", "b"), ("b", "x"), ("x", "c"), ("a", "x"), ("x", "a")):
         await store.tree.add_ref(SPACE, source, target)
@@ -288,7 +290,7 @@ async def test_a_repeated_reference_changes_nothing(store: Store) -> None:
     assert await forest(store) == before
 
 
-async def test_a_removed_reference_is_gone_and_can_come_again(store: Store) -> None:
+async def test_a_removed_reference_can_be_added_again(store: Store) -> None:
     await plant(store, "a", "b", "c")
     await store.tree.add_ref(SPACE, "a", "b")
     await store.tree.add_ref(SPACE, "a", "c")
@@ -308,7 +310,7 @@ async def test_a_reference_of_or_to_an_unknown_node_is_not_found(store: Store) -
             await change(SPACE, "a", "nobody")
 
 
-async def test_references_added_at_once_are_all_kept(open_store) -> None:
+async def test_concurrent_references_are_all_stored(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     names = [f"n{n}" for n in range(6)]
     await plant(stores[0], *names)
@@ -318,7 +320,7 @@ async def test_references_added_at_once_are_all_kept(open_store) -> None:
     await check_forest(stores[1])
 
 
-async def test_a_move_that_would_put_a_reference_between_ancestor_and_descendant_is_refused(store: Store) -> None:
+async def test_a_move_that_makes_a_reference_vertical_is_refused(store: Store) -> None:
     await plant(store, "a", "a/b", "x", "x/y")
     await store.tree.add_ref(SPACE, "b", "x")
     await store.tree.add_ref(SPACE, "a", "y")
@@ -332,7 +334,7 @@ async def test_a_move_that_would_put_a_reference_between_ancestor_and_descendant
     await check_forest(store)
 
 
-async def test_a_move_and_a_reference_that_race_do_not_join_ancestor_and_descendant(open_store) -> None:
+async def test_a_racing_move_and_reference_never_connect_a_lineage(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await plant(stores[0], "a", "a/b", "x", "x/y")
     for round in range(8):
@@ -348,7 +350,7 @@ async def test_a_move_and_a_reference_that_race_do_not_join_ancestor_and_descend
         await stores[0].tree.remove_ref(SPACE, source, target)
 
 
-async def test_a_reference_and_a_deletion_that_race_leave_no_reference_to_nothing(open_store) -> None:
+async def test_a_racing_reference_and_deletion_leave_no_dangling_reference(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await plant(stores[0], "a")
     for round in range(8):
@@ -363,7 +365,7 @@ async def test_a_reference_and_a_deletion_that_race_leave_no_reference_to_nothin
         assert (await node(stores[0], "a")).document.refs == ()
 
 
-async def test_a_move_and_a_deletion_that_race_leave_no_orphan(open_store) -> None:
+async def test_a_racing_move_and_deletion_leave_no_orphan(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     await plant(stores[0], "a")
     for round in range(8):
@@ -390,7 +392,7 @@ async def test_the_forest_is_depth_first_by_index(store: Store) -> None:
     assert drawn(await forest(store)) == ["z", "z/b", "z/m", "z/m/k", "z/m/c", "a", "a/y", "a/x"]
 
 
-async def test_a_forest_may_be_cut_to_a_tree_and_a_depth(store: Store) -> None:
+async def test_a_forest_can_be_limited_to_a_tree_and_a_depth(store: Store) -> None:
     await plant(store, "a", "a/b", "a/b/c", "a/b/c/d", "a/e", "x")
     for source, target in (("c", "e"), ("d", "x"), ("x", "b")):
         await store.tree.add_ref(SPACE, source, target)
@@ -408,7 +410,7 @@ async def test_a_forest_may_be_cut_to_a_tree_and_a_depth(store: Store) -> None:
         await store.tree.forest(SPACE, max_depth=-1)
 
 
-async def test_a_forest_of_one_status_shows_the_ancestors_too(store: Store) -> None:
+async def test_a_forest_filtered_by_status_includes_ancestors(store: Store) -> None:
     await plant(store, "a", "a/b", "a/b/c", "a/d", "x", "x/y")
     for id in ("c", "x"):
         await store.sessions.set_status(SPACE, id, ARCHIVED)
@@ -420,10 +422,11 @@ async def test_a_forest_of_one_status_shows_the_ancestors_too(store: Store) -> N
 
 
 async def damage(store: Store, id: str, parent_id: str) -> None:
-    """Breaks a node's parent, as no operation can."""
+    """Corrupts a node's parent, as no operation can."""
 
-    async def work(tx) -> None:
+    async def work(tx: Transaction) -> None:
         found = await tx.node(SPACE, id)
+        assert found is not None
         await tx.change_node(found, {"parent_id": parent_id, "ancestors": (parent_id,)})
 
     await store.database.transact(work)
@@ -446,7 +449,7 @@ async def test_a_node_whose_parent_is_missing_is_shown_as_a_root(store: Store) -
     assert drawn(await forest(store, max_depth=0)) == [node.id for node in roots]
 
 
-async def test_an_orphan_is_a_root_when_it_is_asked_for_alone(store: Store) -> None:
+async def test_an_orphan_requested_alone_is_a_root(store: Store) -> None:
     await plant(store, "a", "a/b")
     await damage(store, "b", "missing")
     found = await node(store, "b")
@@ -464,7 +467,7 @@ async def test_an_orphan_can_be_moved_and_deleted(store: Store) -> None:
     assert await ids(store) == {"a", "b", "c", "x"}
 
 
-async def test_nodes_that_damage_has_put_on_a_cycle_are_shown(store: Store) -> None:
+async def test_nodes_on_a_cycle_after_damage_are_shown(store: Store) -> None:
     await plant(store, "a", "a/b", "x")
     await damage(store, "a", "b")
     found = await forest(store)

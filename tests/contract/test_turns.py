@@ -1,4 +1,4 @@
-"""Which turn and step an event belongs to, and which events a turn still takes."""
+"""Which turn and step an event belongs to, and which events a turn still accepts."""
 
 import pytest
 
@@ -29,7 +29,7 @@ TURN, END = TurnStart(turn_id="t"), TurnEnd(turn_id="t")
 STEP, STEP_END = StepStart(step_id="s"), StepEnd(step_id="s")
 
 
-async def test_events_belong_to_the_turn_and_step_that_is_open(store: Store) -> None:
+async def test_events_belong_to_the_open_turn_and_step(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("before"), TURN, user("in turn"), STEP)
     await append(store, "a", user("in step"), ToolCall(call_id="c", name="n", args="1"))
@@ -39,7 +39,7 @@ async def test_events_belong_to_the_turn_and_step_that_is_open(store: Store) -> 
     assert places == [outside, turn, turn, step, step, step, step, turn, turn, outside]
 
 
-async def test_where_several_turns_or_steps_are_open_events_belong_to_none_unless_they_say_so(store: Store) -> None:
+async def test_events_belong_to_no_turn_or_step_if_several_are_open(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="t1"), TurnStart(turn_id="t2"))
     await append(store, "a", StepStart(step_id="s1", turn_id="t1"), StepStart(step_id="s2", turn_id="t1"))
@@ -49,7 +49,7 @@ async def test_where_several_turns_or_steps_are_open_events_belong_to_none_unles
     assert places == [(None, None), ("t1", None), ("t1", "s2"), ("t1", "s1"), ("t2", None)]
 
 
-async def test_a_turn_that_was_never_started_is_refused(store: Store) -> None:
+async def test_an_event_of_a_turn_never_started_is_refused(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", user("x"))
     for draft in (user("x", turn_id="t"), ToolResult(call_id="c", turn_id="t"), RunFeedback(turn_id="t"), END):
@@ -57,7 +57,7 @@ async def test_a_turn_that_was_never_started_is_refused(store: Store) -> None:
     await refused(store, errors.BadInput, user("x", turn_id="t"), TURN, match=r"events\[0\]")
 
 
-async def test_only_results_and_feedback_may_come_to_a_turn_that_has_ended(store: Store) -> None:
+async def test_an_ended_turn_accepts_only_results_and_feedback(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TURN, ToolCall(call_id="c", name="n", args="1"))
     await append(store, "a", END)
@@ -74,13 +74,13 @@ async def test_only_results_and_feedback_may_come_to_a_turn_that_has_ended(store
     assert [event.turn_id for event in (await whole_log(store, "a"))[-2:]] == ["t", "t"]
 
 
-async def test_a_turn_that_ends_within_the_append_is_ended_for_the_rest_of_it(store: Store) -> None:
+async def test_a_turn_that_ends_in_an_append_has_ended_for_the_rest_of_it(store: Store) -> None:
     await create(store, "a")
     await refused(store, errors.TurnEnded, TURN, END, user("x", turn_id="t"), match=r"events\[2\]")
     await append(store, "a", TURN, END, ToolResult(call_id="c", turn_id="t"))
 
 
-async def test_a_turn_id_is_used_once(store: Store) -> None:
+async def test_a_turn_id_cannot_be_reused(store: Store) -> None:
     await create(store, "a")
     await refused(store, errors.BadInput, TURN, TURN, match=r"events\[1\].*turnId")
     await append(store, "a", TURN)
@@ -91,7 +91,7 @@ async def test_a_turn_id_is_used_once(store: Store) -> None:
     await refused(store, errors.BadInput, TURN, match="turnId")
 
 
-async def test_a_step_id_is_used_once_in_its_turn(store: Store) -> None:
+async def test_a_step_id_cannot_be_reused_in_its_turn(store: Store) -> None:
     await create(store, "a")
     await refused(store, errors.BadInput, TURN, STEP, STEP_END, STEP, match=r"events\[3\].*stepId")
     await append(store, "a", TURN, STEP)
@@ -123,14 +123,14 @@ async def test_the_end_of_a_turn_ends_its_steps(store: Store) -> None:
     assert appended.session.open == (OpenTurn(turn="t2", steps=("s2",)),)
 
 
-async def test_a_step_begun_before_a_turn_can_end_in_it(store: Store) -> None:
+async def test_a_step_started_before_a_turn_can_end_in_it(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", STEP, TURN)
     appended = await append(store, "a", STEP_END)
     assert appended.session.open == (OpenTurn(turn="t"),)
 
 
-async def test_ids_of_turns_and_steps_are_kept_apart_whatever_they_hold(store: Store) -> None:
+async def test_marks_of_any_turn_and_step_ids_are_distinct(store: Store) -> None:
     await create(store, "a")
     pairs = [("t", "s"), ("1/t/s", "s"), ("0//s", "s"), ("1", "t/s"), ("1/t", "s"), ("a", "b/c"), ("a/b", "c")]
     for turn, step in pairs:
@@ -139,7 +139,7 @@ async def test_ids_of_turns_and_steps_are_kept_apart_whatever_they_hold(store: S
     assert (await session(store, "a")).totals.types["step/start"] == len(pairs) + 1
 
 
-async def test_a_turn_is_not_taken_for_a_step_of_its_name(store: Store) -> None:
+async def test_a_turn_and_a_step_can_share_an_id(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="1/t/s"), TurnEnd(turn_id="1/t/s"))
     await append(store, "a", TURN, STEP, END)
@@ -147,7 +147,7 @@ async def test_a_turn_is_not_taken_for_a_step_of_its_name(store: Store) -> None:
 
 
 @pytest.mark.parametrize("id", ["a\x00b", "\x00", "🌳" * 256, "\ud800", "$where", "a.b", " "])
-async def test_any_text_is_a_turn_and_step_id(store: Store, id: str) -> None:
+async def test_any_text_can_be_a_turn_or_step_id(store: Store, id: str) -> None:
     await create(store, "a")
     await append(store, "a", TurnStart(turn_id="a"), TurnEnd(turn_id="a"))
     turn, end = TurnStart(turn_id=id), TurnEnd(turn_id=id)
@@ -160,7 +160,7 @@ async def test_any_text_is_a_turn_and_step_id(store: Store, id: str) -> None:
     assert (await whole_log(store, "a"))[-1].turn_id == id.replace("\ud800", "\ufffd")
 
 
-async def test_a_thousand_turns_and_steps_may_be_open_at_once(store: Store) -> None:
+async def test_1000_turns_and_steps_can_be_open_at_once(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *(TurnStart(turn_id=f"t{n}") for n in range(600)))
     await append(store, "a", *(StepStart(step_id=f"s{n}", turn_id="t7") for n in range(400)))
@@ -171,7 +171,7 @@ async def test_a_thousand_turns_and_steps_may_be_open_at_once(store: Store) -> N
     assert len((await session(store, "a")).open) == 600
 
 
-async def test_a_thousand_steps_may_be_open_outside_any_turn(store: Store) -> None:
+async def test_1000_steps_can_be_open_outside_any_turn(store: Store) -> None:
     await create(store, "a")
     await append(store, "a", *(StepStart(step_id=f"s{n}") for n in range(1_000)))
     await refused(store, errors.BadInput, STEP, match="1000")

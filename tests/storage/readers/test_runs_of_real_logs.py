@@ -3,7 +3,7 @@
 import pytest
 
 from storage.store import Store
-from tests.contract.runs import assert_told
+from tests.contract.runs import assert_runs_match_log
 from tests.storage.spaces import assert_whole, bring, nodes_of
 from tests.storage.transfer.formats.logs import TAU_BENCH
 
@@ -16,7 +16,7 @@ async def test_runs_of_real_logs(store: Store, names: list[str]) -> None:
     for name in names:
         await bring(store, name)
     for node in await nodes_of(store):
-        await assert_told(store, node.id)
+        await assert_runs_match_log(store, node.id)
     await assert_whole(store)
 
 
@@ -25,4 +25,4 @@ async def test_runs_of_a_hundred_conversations(store: Store) -> None:
     nodes = await nodes_of(store)
     assert len(nodes) >= 100
     for node in nodes[:20]:
-        await assert_told(store, node.id)
+        await assert_runs_match_log(store, node.id)
