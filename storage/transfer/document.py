@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from storage import errors, text
-from storage.session import check_label
+from storage.session import SessionMeta, check_label
 from storage.store import Store
 from storage.transfer.export import ExportFormat, export
 from storage.transfer.formats import jsonl, openai, registry, session_yaml
@@ -57,3 +57,9 @@ async def import_document(
         changed = replace(only, id=only.id if id is None else id, label=only.label if label is None else label)
         reading = replace(reading, sessions=[changed])
     return await import_reading(store, space, reading, parent_id=parent_id)
+
+
+async def imported_sessions(store: Store, space: str, result: ImportResult) -> list[SessionMeta]:
+    """The sessions of an import in the order of the document, as they are now, without any that were deleted since."""
+    found = await store.sessions.get_many(space, list(result.ids.values()))
+    return [meta for meta in found if meta is not None]

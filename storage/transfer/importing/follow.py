@@ -57,7 +57,7 @@ class Follower:
         self._target = target
         self._name = name
         self._path = path
-        self._given = format
+        self._given_format = format
         self._seen: tuple[int, int, int] | None = None
         self._was_read_whole = False
         self._start_over()
@@ -142,8 +142,10 @@ class Follower:
                     self._held.release(self)
 
     async def finish(self) -> None:
-        """Imports what was written since, with a last line that lacks its end, unless reading was stopped; then ends
-        the import. An error becomes the `problem`."""
+        """Imports what was written since, then ends the import. An error becomes the `problem`.
+
+        Includes a last line that lacks its end. If reading was stopped, imports nothing more.
+        """
         try:
             if not self.is_behind:
                 await self._read_last()
@@ -187,7 +189,7 @@ class Follower:
         self._start_over()
         if not head or not records.is_json_lines(head[0]):
             return False
-        self._feed = registry.reader_for(self._name, head, self._given, lenient=True)
+        self._feed = registry.reader_for(self._name, head, self._given_format, lenient=True)
         self.format = self._feed.format
         self._import = Import(self._target, self.format, self._feed.warnings, merge=True, defer=defer)
         self._inode = os.fstat(stream.fileno()).st_ino
@@ -198,7 +200,7 @@ class Follower:
         stream.seek(0)
         if os.fstat(stream.fileno()).st_size:
             self.format, result = await import_stream(
-                self._target, self._name, stream, self._given, defer=defer, stopped=self._stopped
+                self._target, self._name, stream, self._given_format, defer=defer, stopped=self._stopped
             )
             if self._was_read_whole:
                 result = _combined(self.results.pop(), result)
