@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import contextmanager
 from typing import TypeVar
 
+from typing_extensions import override
+
 from server.telemetry.metrics import Metrics
 from storage import errors
 from storage.database import Commit, Database, Notification, Queries, Transaction
@@ -12,8 +14,8 @@ from storage.database import Commit, Database, Notification, Queries, Transactio
 T = TypeVar("T")
 
 
-class MeasuredDatabase:
-    """Passes everything on to a database, and counts its reads, transactions and commits."""
+class MeasuredDatabase(Database):
+    """A database whose reads, transactions and commits are counted and timed."""
 
     def __init__(self, database: Database, metrics: Metrics) -> None:
         self.name = database.name
@@ -37,27 +39,34 @@ class MeasuredDatabase:
         finally:
             self._metrics.database_call(call, outcome, time.perf_counter() - began)
 
+    @override
     async def read(self, query: Callable[[Queries], Awaitable[T]], *, quick: bool = False) -> T:
         with self._timed("read"):
             return await self._database.read(query, quick=quick)
 
+    @override
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
         with self._timed("transact"):
             return await self._database.transact(work, queue=queue)
 
+    @override
     async def collect(self, log: str, cut: int) -> int:
         with self._timed("collect"):
             return await self._database.collect(log, cut)
 
+    @override
     def changes(self) -> AsyncIterator[Sequence[Notification]]:
         return self._database.changes()
 
+    @override
     def watch(self, listener: Callable[[Sequence[Notification], Sequence[Commit]], None]) -> None:
         self._database.watch(listener)
 
+    @override
     async def ping(self) -> None:
         with self._timed("ping"):
             await self._database.ping()
 
+    @override
     async def close(self) -> None:
         await self._database.close()

@@ -9,7 +9,7 @@ import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import pymongo
@@ -62,6 +62,7 @@ def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     name = f"test-{uuid.uuid4().hex}"
     yield urlsplit(url)._replace(path=f"/{name}").geturl()
     if OUTSIDE_URL is not None:  # ours goes whole, and dropping parts of it has been seen to hang
+        client: pymongo.MongoClient[dict[str, Any]]
         with pymongo.MongoClient(url) as client:
             client.drop_database(name)
 

@@ -5,6 +5,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pymongo
 import pytest
@@ -61,6 +62,7 @@ def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Ser
 
 def _end_transactions(database: MongoServer) -> None:
     """Ends what a killed server left under way, which MongoDB else does after a minute; until then it blocks others."""
+    client: pymongo.MongoClient[dict[str, Any]]
     with pymongo.MongoClient(database.url) as client:
         client.admin.command("killAllSessions", [])
 

@@ -42,7 +42,7 @@ async def run(server: Server, count: int, parts: int) -> tuple[Counter[str], lis
             await create(client, id, ids[place - 1] if place % 3 else None)
             await append(client, id, *texts(4))
         await fork(client, ids[0], ids[6], atSeq=2)
-        operations = Operations(build_schema()._schema, ids, SEED)  # type: ignore[attr-defined]
+        operations = Operations(build_schema()._schema, ids, SEED)
 
         # A connection each: one that was idle for long could be closed just as it is used again.
         async with httpx.AsyncClient(

@@ -87,7 +87,7 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"sapwood: can't listen on 127.0.0.1 port {port} (Address already in use): "
-        "end what listens there, or choose another --port (0 takes a free one)\n"
+        "stop the program that uses the port, or use another --port (0 picks a free one)\n"
     )
 
 

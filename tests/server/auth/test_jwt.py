@@ -119,7 +119,7 @@ async def opens(server: Server, token: str, space: str = "a", role: str = "AGENT
 
 
 def unsigned(**given: Any) -> str:
-    return jwt.encode(claims(**given), None, "none")
+    return jwt.encode(claims(**given), "", "none")
 
 
 async def test_a_token_of_the_shared_secret_opens_its_space(serve: Serve) -> None:

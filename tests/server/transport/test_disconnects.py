@@ -82,15 +82,15 @@ async def test_queries_whose_clients_have_gone_are_stopped(
     server = Server(f"{database.url}leaving", tmp_path / "log", *DEAR)
     server.start()
     request.addfinalizer(server.end)
-    message = {"query": "query($id: ID!) { session(id: $id) { id } }", "variables": {"id": name}}
-    body = json.dumps(message).encode()
-    subscribe = json.dumps(subscribe_message("1", message["query"], {"id": name}))
+    query = "query($id: ID!) { session(id: $id) { id } }"
+    body = json.dumps({"query": query, "variables": {"id": name}}).encode()
+    subscribe = json.dumps(subscribe_message("1", query, {"id": name}))
     where = urlsplit(server.url)
     async with Client(lambda: server.graphql) as client:
         await create(client, name)
         completing, dropped = await begin(server.socket), await begin(server.socket)
         database.pause()
-        staying = asyncio.create_task(client.run(message["query"], id=name))
+        staying = asyncio.create_task(client.run(query, id=name))
         requests = []
         for accept in ("*/*", "text/event-stream"):
             _, writer = await asyncio.open_connection(where.hostname, where.port)
