@@ -9,7 +9,7 @@ FORGET_AT = 10_000
 """Number of buckets at which full ones are dropped. A full bucket equals a new one."""
 
 ROUNDING = 1e-9
-"""Part of a token that may be missing: whoever waits as long as told must find one despite float rounding."""
+"""Part of a token that may be missing: a caller that waits for the reported time must find one despite rounding."""
 
 
 class RateLimited(errors.SapwoodError):

@@ -49,8 +49,8 @@ def answer_of(result: ExecutionResult) -> Answer:
         body: dict[str, Any] = {"data": result.data}
         refused = False
     else:
-        begun = not isinstance(result, PreExecutionError) and any(fault.path is not None for fault in faults)
-        refused = result.data is None and not begun
+        started = not isinstance(result, PreExecutionError) and any(fault.path is not None for fault in faults)
+        refused = result.data is None and not started
         body = {"errors": [fault.formatted for fault in faults]}
         if not refused:
             body["data"] = result.data

@@ -77,7 +77,7 @@ class HttpConnection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
         self.shutting_down = asyncio.Event()
-        """Set when the server is told to end."""
+        """Set when the server shuts down."""
         self._in_head = False
         self._head_size = 0
         self._ignores_upgrade = False

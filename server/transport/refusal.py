@@ -16,7 +16,7 @@ STATUSES = {
     "INTERNAL": 500,
     "UNAVAILABLE": 503,
 }
-"""HTTP statuses of refusals by code. The other codes are faults of the request itself, 400 unless said otherwise."""
+"""HTTP statuses of refusals by code. The other codes are faults of the request itself: 400, or 200 in JSON."""
 CHALLENGE = ("www-authenticate", 'Bearer realm="sapwood"')
 """Header of a 401: how to authenticate (RFC 6750, section 3)."""
 logger = logging.getLogger("sapwood.operations")

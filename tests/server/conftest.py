@@ -1,6 +1,6 @@
-"""Servers to talk to: one that tests share, and ones of a test's own.
+"""Servers: one that tests share, and ones of a test's own.
 
-Tests with clients from npm need Node. Where it is missing they are left out and that is said, but never in CI.
+Tests with clients from npm need Node. Without it they are deselected and counted, except in CI, where they fail.
 """
 
 import os
@@ -41,7 +41,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def node() -> Path:
-    """Where the scripts for Node are, their packages installed."""
+    """The folder of the scripts for Node, with their packages installed."""
     assert NODE is not None, "Node is missing: install version 20 or later"
     assert (NODE_FOLDER / "node_modules").exists(), f"run npm ci in {NODE_FOLDER}, as make test does"
     return NODE_FOLDER
@@ -49,19 +49,19 @@ def node() -> Path:
 
 @pytest.fixture(scope="session", params=["sqlite", "mongodb"])
 def shared_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
-    """Where the data of the shared servers are."""
+    """The location of the shared servers' data."""
     yield from new_place(request, tmp_path_factory)
 
 
 def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
-    """A place for data that outlives one test, of the kind that is the request's parameter."""
+    """A location for data that outlive one test, of the kind that is the request's parameter."""
     if request.param == "sqlite":
         yield tmp_path_factory.mktemp("shared") / "data"
         return
     url: str = request.getfixturevalue("mongodb_url")
     name = f"test-{uuid.uuid4().hex}"
     yield urlsplit(url)._replace(path=f"/{name}").geturl()
-    if OUTSIDE_URL is not None:  # ours goes whole, and dropping parts of it has been seen to hang
+    if OUTSIDE_URL is not None:  # our own server is deleted whole; dropping databases on it has been seen to hang
         client: pymongo.MongoClient[dict[str, Any]]
         with pymongo.MongoClient(url) as client:
             client.drop_database(name)
@@ -69,7 +69,7 @@ def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="session")
 def shared(shared_place: Path | str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that many tests talk to, each about sessions of its own, and that none of them ends."""
+    """A server that many tests share. Each uses sessions of its own, and none ends it."""
     server = Server(shared_place, tmp_path_factory.mktemp("shared") / "log")
     server.start()
     yield server
@@ -115,7 +115,7 @@ class Serve(Protocol):
 
 @pytest.fixture
 def serve(place: Path | str, tmp_path: Path) -> Iterator[Serve]:
-    """Starts servers, with further options, on the test's own data, and ends those that still run after the test."""
+    """Starts servers with further options on the test's own data, and ends those that still run after the test."""
     servers: list[Server] = []
 
     def start(*options: str) -> Server:

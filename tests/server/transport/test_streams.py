@@ -73,10 +73,10 @@ def followed(
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_a_stream_tells_what_is_stored_then_what_is_live(
+async def test_a_stream_sends_stored_events_then_live_ones(
     client: Client, shared: Server, name: str, method: str
 ) -> None:
-    """It completes when the session is deleted."""
+    """The stream completes when the session is deleted."""
     await create(client, name)
     await append(client, name, *texts(3))
     async with followed(shared, name, 1, method) as (_, events):
@@ -89,7 +89,7 @@ async def test_a_stream_tells_what_is_stored_then_what_is_live(
             await events.next()
 
 
-async def test_queries_mutations_and_refusals_are_told_as_events_too(shared: Server, name: str) -> None:
+async def test_queries_mutations_and_refusals_are_sent_as_events_too(shared: Server, name: str) -> None:
     mutation = "mutation($id: ID!) { createSession(input: {id: $id}) { session { id } } }"
     async with opened(shared, mutation, id=name) as (_, events):
         assert await events.take(1) == [{"createSession": {"session": {"id": name}}}]
@@ -113,14 +113,16 @@ async def test_queries_mutations_and_refusals_are_told_as_events_too(shared: Ser
         ({"method": "POST", "content": b"{}"}, 415),
     ],
 )
-async def test_what_is_no_operation_gets_no_stream(shared: Server, given: dict[str, Any], status: int) -> None:
+async def test_a_request_without_an_operation_gets_no_stream(
+    shared: Server, given: dict[str, Any], status: int
+) -> None:
     async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
         answer = await http.request(url=shared.graphql, headers=EVENTS, **given)
     assert answer.status_code == status
     assert answer.json()["errors"][0]["extensions"]["code"] == "BAD_INPUT"
 
 
-async def test_streams_whose_clients_have_gone_are_forgotten(client: Client, shared: Server, name: str) -> None:
+async def test_streams_of_disconnected_clients_end(client: Client, shared: Server, name: str) -> None:
     await create(client, name)
     before = await subscriptions(shared)
     async with contextlib.AsyncExitStack() as streams:
