@@ -9,19 +9,21 @@ from server.commands.check import check
 from server.commands.demo import demo
 from server.commands.export import export
 from server.commands.imports.command import import_files
+from server.commands.options import Version
 from server.commands.serve import serve
 from server.commands.terminal import fail
 from storage import errors
 
 
 def build() -> typer.Typer:
-    """All commands. Exit codes: 0 done, 1 not (wholly) done, 2 asked for in a wrong way."""
+    """All commands. Exit codes: 0 success, 1 failure, also a partial one, 2 wrong usage."""
     app = typer.Typer(
         help="Keeps the sessions of AI agents: append-only logs, a forest with forks, live events.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
+    app.callback()(_options)
     app.command("serve")(serve)
     app.command("import")(import_files)
     app.command("export")(export)
@@ -31,8 +33,12 @@ def build() -> typer.Typer:
     return app
 
 
+def _options(version: Version = False) -> None:
+    """Options before any command."""
+
+
 def main() -> None:
-    """Runs the command that was asked for. What it can't do is one message on stderr and exit code 1."""
+    """Runs the command line. A failure is one line on stderr and exit code 1."""
     try:
         build()(prog_name="sapwood")
     except errors.StartupError as error:

@@ -1,4 +1,4 @@
-"""GraphiQL, a page to try operations in: served whole from here, and allowed to talk to this server alone."""
+"""GraphiQL, a page to try operations in. All its files are ours, and its CSP lets it talk to this server only."""
 
 from pathlib import Path
 
@@ -7,9 +7,10 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
+from typing_extensions import override
 
 FOLDER = Path(__file__).parent / "static" / "graphiql"
-# Squiggles below mistakes are images in the style sheet (data:). 'self' covers sockets only in newer browsers.
+# The style sheet has data: images for error squiggles. 'self' covers WebSockets only in newer browsers.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'{socket}; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -17,18 +18,19 @@ POLICY = (
 
 
 class GraphiQL:
-    """Answers a browser that opens the endpoint with the page, and leaves all else to the endpoint."""
+    """Middleware of the endpoint that answers browsers with the page."""
 
     def __init__(self, endpoint: ASGIApp) -> None:
         self._endpoint = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves the page to a browser that opens the address, and passes all else on to the endpoint."""
         app = _page(Headers(scope=scope)) if _is_opened(scope) else self._endpoint
         await app(scope, receive, send)
 
 
 def _is_opened(scope: Scope) -> bool:
-    """Whether a browser asks for a page, and not for a query's answer."""
+    """Whether a browser requests the page, and not a query's answer."""
     if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD") or b"query=" in scope["query_string"]:
         return False
     return "text/html" in Headers(scope=scope).get("accept", "")
@@ -41,10 +43,10 @@ def _page(headers: Headers) -> FileResponse:
 
 
 def _guards(headers: Headers) -> dict[str, str]:
-    """What keeps the page to this server, and out of the frames of others."""
+    """Headers that let the page talk to this server only, and nobody frame it."""
     host = headers.get("host", "")
-    plain = bool(host) and all(letter.isascii() and (letter.isalnum() or letter in ".-:[]") for letter in host)
-    policy = POLICY.format(socket=f" ws://{host} wss://{host}" if plain else "")
+    safe = bool(host) and all(letter.isascii() and (letter.isalnum() or letter in ".-:[]") for letter in host)
+    policy = POLICY.format(socket=f" ws://{host} wss://{host}" if safe else "")
     return {
         "content-security-policy": policy,
         "x-content-type-options": "nosniff",
@@ -53,8 +55,9 @@ def _guards(headers: Headers) -> dict[str, str]:
 
 
 class Files(StaticFiles):
-    """What the page loads, and the page once more, guarded as at the endpoint."""
+    """The page and the files that it loads, with the same headers as at the endpoint."""
 
+    @override
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
         response.headers.update(_guards(Headers(scope=scope)))
@@ -62,5 +65,5 @@ class Files(StaticFiles):
 
 
 def files() -> BaseRoute:
-    """What the page loads."""
+    """The route of the files that the page loads."""
     return Mount("/graphiql", Files(directory=FOLDER))

@@ -1,4 +1,4 @@
-"""Choosing and opening the store."""
+"""Opens the store that the settings name. The only module that knows both stores."""
 
 import contextlib
 import tempfile
@@ -12,14 +12,14 @@ from storage.store import Store
 
 
 def exists(settings: Settings) -> bool:
-    """False if the settings name a data folder that holds no store."""
+    """Whether there is a store already. MongoDB counts as one without a look at it."""
     from storage.sqlite.database import FILE
 
     return settings.database_url is not None or (settings.data_dir / FILE).exists()
 
 
 def check_existing(settings: Settings) -> None:
-    """Raises StartupError if the settings name a data folder that holds no store."""
+    """Raises StartupError if the data folder has no store."""
     from storage.sqlite.database import FILE
 
     if not exists(settings):
@@ -27,12 +27,12 @@ def check_existing(settings: Settings) -> None:
 
 
 async def open_store(settings: Settings) -> Store:
-    """The store that the settings name. Raises StartupError with what to do about it."""
+    """Opens the store. Raises StartupError, which says what to do."""
     return Store(await open_database(settings))
 
 
 async def open_database(settings: Settings) -> Database:
-    """The database of that store. Raises StartupError."""
+    """Opens the store's database. Raises StartupError, which says what to do."""
     url = settings.database_url
     if url is None:
         from storage.sqlite.database import open_file
@@ -44,13 +44,13 @@ async def open_database(settings: Settings) -> Database:
         return await open_url(url)
     scheme = url.partition(":")[0]
     raise errors.StartupError(
-        f"SAPWOOD_DATABASE_URL begins with {scheme!r}: give a mongodb:// URL, or leave it unset for SQLite"
+        f"SAPWOOD_DATABASE_URL starts with {scheme!r}: use a mongodb:// URL, or leave it unset for SQLite"
     )
 
 
 @contextlib.asynccontextmanager
 async def scratch_store() -> AsyncIterator[Store]:
-    """An empty store that is gone afterwards."""
+    """An empty store in a temporary folder, deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="sapwood-") as folder:
         store = await open_store(Settings.model_construct(data_dir=Path(folder)))
         try:

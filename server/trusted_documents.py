@@ -1,4 +1,4 @@
-"""Trusted documents: operations known beforehand, which clients name by id instead of sending their text.
+"""Trusted documents: operations that the server knows at start, and that clients name by id.
 
 https://github.com/graphql/graphql-over-http/blob/main/spec/Appendix%20A%20--%20Persisted%20Documents.md
 """
@@ -29,48 +29,48 @@ from server.settings import Settings
 from storage import errors
 from storage.errors import StartupError
 
-REMEMBERED = 512
-"""Texts of which it is remembered whether they are trusted."""
+MAX_CACHED = 512
+"""Number of texts for which it is cached whether they are trusted but for their form."""
 APOLLO = "apollo-persisted-query-manifest"
 
 
 def hash_of(text: str) -> str:
-    """The id of a document that has no other: SHA-256 of its text in UTF-8, as hex."""
+    """The default id of a document: the SHA-256 of its text in UTF-8, in hex."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class TrustedDocuments:
-    """Documents by id. With `only`, no other is run."""
+    """Documents by id. With `only`, no others may run."""
 
     def __init__(self, texts: Mapping[str, str], only: bool) -> None:
         self._texts = texts
         self._trusted = frozenset(texts.values())
         self._normal = frozenset(_normal(parse(text)) for text in self._trusted) if only else frozenset[str]()
-        self._known_as_normal = lru_cache(maxsize=REMEMBERED)(self._is_normal)
+        self._known_as_normal = lru_cache(maxsize=MAX_CACHED)(self._is_normal)
         self._only = only
 
     def text(self, query: str | None, id: str | None) -> str:
-        """The document that is asked for by text, by id, or by both.
+        """The text of the document that a request names by text, by id, or by both.
 
-        Raises BadInput for neither or two that differ, NotFound for an unknown id, Forbidden for a text that isn't
-        trusted where only trusted ones run.
+        Raises BadInput if both are missing or they differ, NotFound for an unknown id, Forbidden for a text that is not
+        trusted where only trusted documents run.
         """
         if id is not None:
             id = id.removeprefix("sha256:")
             found = self._texts.get(id)
             if found is None and query is None:
-                raise errors.NotFound(f"documentId: no document is trusted under {id[:100]!r}")
+                raise errors.NotFound(f"documentId: no trusted document has the id {id[:100]!r}")
             if query is not None and query != found and hash_of(query) != id.lower():
-                raise errors.BadInput("query: is not the document that the id names")
+                raise errors.BadInput("query: is not the document that documentId names")
             query = query if found is None else found
         if query is None:
-            raise errors.BadInput("query: must be given, or documentId")
+            raise errors.BadInput("query: is missing; send query or documentId")
         if self._only and query not in self._trusted and not self._known_as_normal(query):
-            raise errors.Forbidden("query: is not a trusted document, and no others run here")
+            raise errors.Forbidden("query: is not a trusted document, and this server runs no others")
         return query
 
     def _is_normal(self, query: str) -> bool:
-        """Whether a text is a trusted document but for white space, order, and the `__typename`s that clients add."""
+        """Whether a text equals a trusted document, apart from white space, order and added `__typename`s."""
         if len(query) > limits.MAX_CHARACTERS:
             return False
         try:
@@ -80,7 +80,7 @@ class TrustedDocuments:
 
 
 def _normal(document: DocumentNode) -> str:
-    """A document without its `__typename`s, its definitions in the order of their texts."""
+    """The document's text without `__typename`s, its definitions sorted."""
     plain = visit(document, _WithoutTypeNames())
     return "\n".join(sorted(map(print_ast, plain.definitions)))
 
@@ -91,7 +91,7 @@ class _WithoutTypeNames(Visitor):
 
 
 def build(settings: Settings) -> tuple[Schema, TrustedDocuments]:
-    """The schema and the trusted documents that the settings ask for. Raises StartupError for what is wrong in them."""
+    """The schema and the trusted documents that the settings ask for. Raises StartupError for a wrong document."""
     schema = build_schema(settings.max_cost, settings.introspection and not settings.documents_only)
     return schema, _trusted(settings, schema)
 
@@ -99,23 +99,23 @@ def build(settings: Settings) -> tuple[Schema, TrustedDocuments]:
 def _trusted(settings: Settings, schema: Schema) -> TrustedDocuments:
     if settings.documents is None:
         if settings.documents_only:
-            raise StartupError("--documents-only lets nothing run without --documents: name a folder or a manifest")
+            raise StartupError("--documents-only needs --documents: name a folder or a manifest")
         return TrustedDocuments({}, only=False)
     texts: dict[str, str] = {}
-    for id, text, place in _read(settings.documents):
+    for id, text, location in _read(settings.documents):
         if texts.setdefault(id, text) != text:
-            raise StartupError(f"{place}: the id {id!r} stands for two documents")
+            raise StartupError(f"{location}: the id {id!r} is used for two documents")
         try:
             faults = schema.documents.keep(text)
         except GraphQLError as error:
             faults = [error]
         if faults:
-            raise StartupError(f"{place}: {faults[0].message}")
+            raise StartupError(f"{location}: {faults[0].message}")
     return TrustedDocuments(texts, settings.documents_only)
 
 
 def _read(source: Path) -> Iterator[tuple[str, str, str]]:
-    """Each document's id, text and place."""
+    """Yields each document's id, text and location."""
     if source.is_dir():
         yield from _of_folder(source)
     elif source.is_file():
@@ -125,7 +125,7 @@ def _read(source: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Every file that holds all its fragments, as it is; and every operation printed, with the fragments it uses."""
+    """Yields each file that contains all its fragments, verbatim, and each operation, printed with its fragments."""
     files = {path: _text(path) for path in sorted(folder.rglob("*.graphql"))}
     if not files:
         raise StartupError(f"{folder}: holds no .graphql files")
@@ -135,7 +135,7 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, str, str]]:
         try:
             documents[path] = parse(text)
         except GraphQLError as error:
-            raise StartupError(f"{path}: {_placed(error)}") from error
+            raise StartupError(f"{path}: {_with_line(error)}") from error
         for node in documents[path].definitions:
             if isinstance(node, FragmentDefinitionNode) and fragments.setdefault(node.name.value, node) is not node:
                 raise StartupError(f"{path}: the fragment {node.name.value} is defined twice in the folder")
@@ -154,7 +154,7 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, str, str]]:
 def _with_fragments(
     operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
 ) -> list[OperationDefinitionNode | FragmentDefinitionNode]:
-    """An operation, then the fragments it uses in the order of their first use. Unknown ones are left to validation."""
+    """An operation and the fragments it uses, in order of first use. Unknown ones are left to validation."""
     found: dict[str, FragmentDefinitionNode] = {}
 
     class Spreads(Visitor):
@@ -164,19 +164,19 @@ def _with_fragments(
                 found[name] = fragments[name]
 
     visit(operation, Spreads())
-    looked_at = 0
-    while looked_at < len(found):
-        visit(list(found.values())[looked_at], Spreads())
-        looked_at += 1
+    visited = 0
+    while visited < len(found):
+        visit(list(found.values())[visited], Spreads())
+        visited += 1
     return [operation, *found.values()]
 
 
 def _of_manifest(path: Path) -> Iterator[tuple[str, str, str]]:
-    """{id: text}, as Relay's compiler writes it, or Apollo's manifest."""
+    """Yields the documents of {id: text}, as Relay's compiler writes it, or of Apollo's manifest."""
     try:
         manifest = json.loads(_text(path))
     except ValueError as error:
-        raise StartupError(f"{path}: is no JSON ({error})") from error
+        raise StartupError(f"{path}: is not JSON ({error})") from error
     if isinstance(manifest, dict) and manifest.get("format") == APOLLO:
         try:
             found = {operation["id"]: operation["body"] for operation in manifest["operations"]}
@@ -197,6 +197,6 @@ def _text(path: Path) -> str:
         raise StartupError(f"{path}: can't be read ({error})") from error
 
 
-def _placed(error: GraphQLError) -> str:
-    where = error.locations[0] if error.locations else None
-    return error.message if where is None else f"line {where.line}: {error.message}"
+def _with_line(error: GraphQLError) -> str:
+    location = error.locations[0] if error.locations else None
+    return error.message if location is None else f"line {location.line}: {error.message}"

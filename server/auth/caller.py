@@ -1,4 +1,4 @@
-"""Who is calling, and where a request or a socket says so."""
+"""The caller, and the parts of a request or a socket that carry its credential."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from storage.events import Instant
 from storage.log.append import now
 
 MAX_TOKEN = 16 * 1024
-TELLING = {b"authorization": "authorization", b"host": "host"}
-"""The headers that tell who is calling."""
+CREDENTIAL_HEADERS = {b"authorization": "authorization", b"host": "host"}
+"""The headers that decide who is calling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a credential stands for: one space and one role, until an instant if it has an end.
+    """What a credential grants: one role in one space, until `expires_at` if it expires.
 
-    `key_id` names the API key that it is; `open` says that it is open access, without any credential.
+    `key_id` is the id of an API key. `open` means open access, without a credential.
     """
 
     space: str
@@ -28,17 +28,17 @@ class Caller:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until it expires; None if it never does."""
+        """Seconds until the credential expires; None if it never does."""
         return None if self.expires_at is None else (self.expires_at - now()) / 1_000
 
 
-def telling(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Those of a request's headers that tell who is calling."""
-    return {TELLING[name]: value.decode("latin-1") for name, value in headers if name in TELLING}
+def credential_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The headers of a request that decide who is calling."""
+    return {CREDENTIAL_HEADERS[name]: value.decode("latin-1") for name, value in headers if name in CREDENTIAL_HEADERS}
 
 
 def bearer(headers: Mapping[str, str], payload: Mapping[str, object] | None = None) -> str | None:
-    """The bearer token of a socket's connection_init payload, else of the Authorization header, else None.
+    """The bearer token in a socket's connection_init payload, else in the Authorization header, else None.
 
     Raises Unauthenticated for another scheme.
     """
@@ -50,7 +50,7 @@ def bearer(headers: Mapping[str, str], payload: Mapping[str, object] | None = No
         return None
     scheme, _, token = given.partition(" ") if isinstance(given, str) else ("", "", "")
     if scheme.lower() != "bearer" or not token.strip():
-        raise errors.Unauthenticated("Authorization: write 'Bearer' and then an API key or a JWT")
+        raise errors.Unauthenticated("Authorization: must be 'Bearer' followed by an API key or a JWT")
     if len(token) > MAX_TOKEN:
-        raise errors.Unauthenticated(f"Authorization: takes up to {MAX_TOKEN} characters, this has {len(token)}")
+        raise errors.Unauthenticated(f"Authorization: has {len(token)} characters, and at most {MAX_TOKEN} are allowed")
     return token.strip()

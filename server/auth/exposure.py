@@ -1,23 +1,23 @@
-"""What must be right before a server listens: its settings of access, and whom its address lets in."""
+"""Checks before a server listens: its settings of access, and who can reach its address."""
 
-from server.auth.loopback import reaches_this_machine_alone
+from server.auth.loopback import is_loopback_only
 from server.auth.origins import allowed_by
-from server.auth.tokens import tokens_of
+from server.auth.tokens import jwt_verifier
 from server.settings import Settings
 from storage import access_keys, errors
 from storage.database import Database
 
 
-async def is_guarded(database: Database, settings: Settings) -> bool:
-    """Whether callers need a credential. Raises StartupError for settings of access that can't be used."""
+async def requires_credentials(database: Database, settings: Settings) -> bool:
+    """Whether callers need a credential. Raises StartupError for wrong settings of access."""
     allowed_by(settings.allowed_origins)
-    return tokens_of(settings) is not None or await access_keys.exist(database)
+    return jwt_verifier(settings) is not None or await access_keys.exist(database)
 
 
-def check_exposure(settings: Settings, guarded: bool) -> None:
-    """Raises StartupError where other machines could reach a server that asks nobody for a credential."""
-    if not (guarded or settings.insecure or reaches_this_machine_alone(settings.host)):
+def check_exposure(settings: Settings, credentials: bool) -> None:
+    """Raises StartupError if other machines could reach a server that requires no credentials."""
+    if not (credentials or settings.insecure or is_loopback_only(settings.host)):
         raise errors.StartupError(
-            f"on {settings.host} other machines could do anything here: make a key with `sapwood keys create` (or set "
-            "up JWTs) first, listen on 127.0.0.1, or say --insecure (SAPWOOD_INSECURE=1) if that is meant"
+            f"listening on {settings.host} would give other machines full access: create a key with `sapwood keys "
+            "create`, set up JWTs, listen on 127.0.0.1, or pass --insecure (SAPWOOD_INSECURE=1) if you mean it"
         )

@@ -1,12 +1,12 @@
-"""Whether an address or a name is of this machine alone."""
+"""Loopback addresses and names: those that reach this machine only."""
 
 import ipaddress
 import socket
 from urllib.parse import urlsplit
 
 
-def reaches_this_machine_alone(host: str) -> bool:
-    """Whether a server that listens there can't be reached from other machines."""
+def is_loopback_only(host: str) -> bool:
+    """Whether a server that listens on this host can't be reached from other machines."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
@@ -14,8 +14,8 @@ def reaches_this_machine_alone(host: str) -> bool:
     return bool(found) and all(is_loopback(str(address[0])) for *_, address in found)
 
 
-def names_this_machine(host_header: str) -> bool:
-    """Whether a Host header holds a loopback address or localhost, with any port."""
+def is_loopback_name(host_header: str) -> bool:
+    """Whether a Host header has localhost or a loopback address, with any port."""
     try:
         name = urlsplit(f"//{host_header}").hostname or ""
     except ValueError:
@@ -24,7 +24,7 @@ def names_this_machine(host_header: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is one of this machine's own, which no other can reach."""
+    """Whether an IP address is a loopback address."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Pages of other origins: refused unless allowed, and served as CORS has it where they are."""
+"""Requests from pages of other origins: refused, or answered with CORS headers where the origin is allowed."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 from strawberry.http.websocket_origin import is_same_origin, normalize_allowed_origins, normalize_origin
 
-from server.transport.refusal import refusal
+from server.transport.refusal import response
 from storage import errors
 
 ANY = "*"
@@ -17,7 +17,7 @@ PREFLIGHT_SECONDS = 600
 
 
 def allowed_by(setting: str) -> frozenset[str]:
-    """The origins that a setting allows, told apart by commas. Raises StartupError for what is no origin."""
+    """The origins in a setting, separated by commas. Raises StartupError for one that is not an origin."""
     given = [origin.strip() for origin in setting.split(",") if origin.strip()]
     try:
         return normalize_allowed_origins(given)
@@ -26,8 +26,8 @@ def allowed_by(setting: str) -> frozenset[str]:
 
 
 def middleware(allowed: frozenset[str]) -> list[Middleware]:
-    """What guards an application where these origins are allowed."""
-    found = [Middleware(Origins, allowed=sorted(allowed))]
+    """The middleware that enforces this list of allowed origins."""
+    found = [Middleware(OriginCheck, allowed=sorted(allowed))]
     if allowed:
         cors = Middleware(
             CORSMiddleware,
@@ -41,10 +41,10 @@ def middleware(allowed: frozenset[str]) -> list[Middleware]:
     return found
 
 
-class Origins:
-    """Refuses what a browser sends for a page of an origin that is neither the server's own nor allowed.
+class OriginCheck:
+    """Middleware that refuses what a browser sends from a page of an origin that is neither ours nor allowed.
 
-    Without an Origin header it comes from no page, or is a plain navigation, which can only read.
+    A request without an Origin header is not from a page, or is plain navigation, which can only read.
     """
 
     def __init__(self, app: ASGIApp, allowed: Sequence[str]) -> None:
@@ -52,6 +52,7 @@ class Origins:
         self._allowed = frozenset(allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes on what may pass, and refuses the rest with 403."""
         if scope["type"] in ("http", "websocket"):
             headers = Headers(scope=scope)
             origin = headers.get("origin")
@@ -68,8 +69,10 @@ class Origins:
 
 async def _refuse(origin: str, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
-        # Before it is accepted, closing a socket answers its handshake with 403.
+        # Closing a socket that is not accepted yet answers its handshake with 403.
         await WebSocketClose()(scope, receive, send)
         return
-    error = errors.Forbidden(f"Origin: pages of {origin[:200]!r} are not allowed; SAPWOOD_ALLOWED_ORIGINS lists who is")
-    await refusal(error)(scope, receive, send)
+    error = errors.Forbidden(
+        f"Origin: pages of {origin[:200]!r} are not allowed; SAPWOOD_ALLOWED_ORIGINS lists those that are"
+    )
+    await response(error)(scope, receive, send)

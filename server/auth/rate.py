@@ -1,4 +1,4 @@
-"""How much one caller may ask for: operations by token buckets, sockets by a count."""
+"""Limits per caller: a rate of operations by token buckets, and a number of sockets."""
 
 import math
 from collections import Counter
@@ -6,20 +6,20 @@ from collections import Counter
 from storage import errors
 
 FORGET_AT = 10_000
-"""Buckets, at which those that are full again are dropped: they differ in nothing from new ones."""
+"""Number of buckets at which full ones are dropped. A full bucket equals a new one."""
 
 ROUNDING = 1e-9
-"""Of a token: who waited as long as told finds one, whatever floats make of it."""
+"""Part of a token that may be missing: a caller that waits for the reported time must find one despite rounding."""
 
 
 class RateLimited(errors.SapwoodError):
-    """Too much at once; less is welcome. `details` hold `retryAfter`, in seconds, where waiting helps."""
+    """A caller does too much at once. `details` hold `retryAfter`, in seconds, where waiting helps."""
 
     code = "RATE_LIMITED"
 
 
 class TokenBuckets:
-    """A bucket of `burst` tokens per caller, filled at `rate` tokens a second. Times are seconds of any one clock."""
+    """A bucket of `burst` tokens per caller, filled at `rate` tokens per second. Times are seconds of any one clock."""
 
     def __init__(self, rate: float, burst: int) -> None:
         self._rate = rate
@@ -31,7 +31,7 @@ class TokenBuckets:
         return len(self._buckets)
 
     def take(self, key: str, now: float) -> float:
-        """Takes a token. 0 where there was one, else the seconds until there is."""
+        """Takes a token and returns 0, or returns the seconds until there is one."""
         tokens, since = self._buckets.get(key, (float(self._burst), now))
         tokens = self._filled(tokens, since, now)
         wait = 0.0 if tokens >= 1 - ROUNDING else (1 - tokens) / self._rate
@@ -53,30 +53,30 @@ class TokenBuckets:
 
 
 def admit(buckets: TokenBuckets | None, key: str | None, now: float) -> None:
-    """Lets an operation of a caller pass. Raises RateLimited. Open access has no key and no limit."""
+    """Counts an operation of a caller. Raises RateLimited. Open access has no key, and so no limit."""
     if buckets is None or key is None:
         return
     wait = buckets.take(key, now)
     if wait > 0:
         seconds = math.ceil(wait)
-        raise RateLimited(f"too many operations at once: try again in {seconds} s", retryAfter=seconds)
+        raise RateLimited(f"too many operations: try again in {seconds} s", retryAfter=seconds)
 
 
 class SocketCounts:
-    """How many sockets each caller has open."""
+    """The number of sockets that each caller has open."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._open: Counter[str] = Counter()
 
     def enter(self, key: str) -> None:
-        """Counts a socket in. Raises RateLimited where the caller has enough."""
+        """Counts a new socket. Raises RateLimited if the caller has as many as it may."""
         if self._open[key] >= self._limit:
-            raise RateLimited(f"a caller holds at most {self._limit} sockets: close one first")
+            raise RateLimited(f"a caller may have {self._limit} sockets open: close one first")
         self._open[key] += 1
 
     def leave(self, key: str) -> None:
-        """Counts a socket out that was counted in."""
+        """Uncounts a socket that `enter` counted."""
         self._open[key] -= 1
         if self._open[key] <= 0:
             del self._open[key]

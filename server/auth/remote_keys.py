@@ -1,4 +1,4 @@
-"""The public keys of an identity provider, fetched from its JWKS address."""
+"""The public keys of an identity provider, fetched from its JWKS address (RFC 7517)."""
 
 import asyncio
 import logging
@@ -9,13 +9,13 @@ from storage import errors
 
 FRESH_SECONDS = 300.0
 PAUSE_SECONDS = 10.0
-"""At least so long from one fetch to the next, however many tokens name keys that are not there."""
+"""Shortest time between two fetches, however many tokens name unknown keys."""
 FETCH_SECONDS = 5.0
 logger = logging.getLogger("sapwood.access")
 
 
 class RemoteKeys:
-    """Keys by their id (`kid`). Those known stay in use while the address does not answer."""
+    """Keys by id (`kid`). Known keys stay in use while the address can't be reached."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -26,21 +26,21 @@ class RemoteKeys:
         self._fetching: asyncio.Task[None] | None = None
 
     async def key(self, id: str) -> PyJWK:
-        """The key of this id. Raises Unauthenticated if there is none, Unavailable while that can't be told."""
+        """The key of this id. Raises Unauthenticated if there is none, Unavailable while the keys can't be fetched."""
         found = self._keys.get(id)
-        stands = PAUSE_SECONDS if found is None else FRESH_SECONDS
-        due = self._asked is None or asyncio.get_running_loop().time() - self._asked > stands
+        fresh = PAUSE_SECONDS if found is None else FRESH_SECONDS
+        due = self._asked is None or asyncio.get_running_loop().time() - self._asked > fresh
         if due or (found is None and self._fetching is not None):
             await self._fetch_once()
             found = self._keys.get(id)
         if found is not None:
             return found
         if self._failed:
-            raise errors.Unavailable(f"the keys of the JWT's issuer can't be fetched from {self.url}; try again")
-        raise errors.Unauthenticated(f"the JWT is signed by a key (kid {id[:80]!r}) that its issuer does not publish")
+            raise errors.Unavailable(f"the JWT issuer's keys can't be fetched from {self.url}; try again")
+        raise errors.Unauthenticated(f"the JWT is signed with a key (kid {id[:80]!r}) that its issuer does not publish")
 
     async def _fetch_once(self) -> None:
-        """A fetch, or the one under way."""
+        """Fetches the keys, or waits for the fetch under way."""
         if self._fetching is None:
             self._asked = asyncio.get_running_loop().time()
             self._fetching = asyncio.create_task(self._fetch())

@@ -1,4 +1,4 @@
-"""JWTs (RFC 7519) as credentials: signature, issuer, audience and times, and two claims that name space and role."""
+"""JWTs (RFC 7519) as credentials: two of their claims name the space and the role."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,11 +15,11 @@ WITH_SECRET = ["HS256", "HS384", "HS512"]
 WITH_KEYS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 MIN_SECRET_BYTES = 32
 LAST_SECOND = 253_402_300_799
-"""Of the year 9999: a token that holds longer ends here, within what a float can count."""
+"""Last second of the year 9999, the latest expiry: later ones would lose precision as floats."""
 
 
-class Tokens:
-    """Reads the tokens of one issuer for one audience."""
+class JwtVerifier:
+    """Verifies the JWTs of one issuer for one audience: their signature, issuer, audience and times."""
 
     def __init__(self, settings: Settings) -> None:
         """Raises StartupError for settings that don't go together."""
@@ -38,11 +38,11 @@ class Tokens:
         if not self._issuer or not self._audience:
             raise errors.StartupError(
                 "SAPWOOD_JWT_ISSUER and SAPWOOD_JWT_AUDIENCE must be set with a JWT secret or a JWKS address: without "
-                "them, tokens that were made for other services would open this one"
+                "them, tokens made for other services would be accepted here"
             )
 
     async def caller(self, token: str) -> Caller:
-        """Who a token stands for. Raises Unauthenticated, or Unavailable while its key can't be fetched."""
+        """The caller that a token names. Raises Unauthenticated, or Unavailable while its key can't be fetched."""
         try:
             claims = await self._verified(token)
         except jwt.PyJWTError as error:
@@ -62,7 +62,7 @@ class Tokens:
             algorithms=WITH_KEYS if self._secret is None else WITH_SECRET,
             issuer=self._issuer,
             audience=self._audience,
-            # When a token was issued says nothing of whether it holds, and the issuer's clock may be ahead of ours.
+            # iat does not decide whether a token is valid, and the issuer's clock may be ahead of ours.
             options={"require": ["exp", "iss", "aud"], "verify_iat": False},
         )
 
@@ -79,23 +79,23 @@ class Tokens:
             return AccessRole(value.upper() if isinstance(value, str) else "")
         except ValueError as error:
             roles = ", ".join(role.lower() for role in AccessRole)
-            raise errors.Unauthenticated(f"the JWT's claim {self._role_claim!r} is none of {roles}") from error
+            raise errors.Unauthenticated(f"the JWT's claim {self._role_claim!r} is not one of {roles}") from error
 
 
-def tokens_of(settings: Settings) -> Tokens | None:
-    """What reads JWTs; None where no setting asks for it. Raises StartupError for settings that don't go together."""
+def jwt_verifier(settings: Settings) -> JwtVerifier | None:
+    """The verifier that the settings ask for, or None. Raises StartupError for settings that don't go together."""
     wanted = (settings.jwt_secret, settings.jwt_jwks_url, settings.jwt_issuer, settings.jwt_audience)
     if not any(wanted):
         return None
     if settings.jwt_secret is None and settings.jwt_jwks_url is None:
         raise errors.StartupError(
-            "a JWT issuer or audience is set, but nothing to verify signatures with: set SAPWOOD_JWT_JWKS_URL or "
+            "a JWT issuer or audience is set, but no key to verify signatures: set SAPWOOD_JWT_JWKS_URL or "
             "SAPWOOD_JWT_SECRET"
         )
-    return Tokens(settings)
+    return JwtVerifier(settings)
 
 
 def _checked_url(url: str) -> str:
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise errors.StartupError(f"SAPWOOD_JWT_JWKS_URL is {url!r}: give an https:// address")
+        raise errors.StartupError(f"SAPWOOD_JWT_JWKS_URL is {url!r}: use an https:// address")
     return url

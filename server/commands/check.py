@@ -6,23 +6,22 @@ from typing import Annotated
 
 import typer
 
-from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Json, settings_of
+from server.commands.options import Json, takes_settings
 from server.commands.terminal import opened, print_json, progress
 from server.settings import Settings
 from storage.check.problem import Problem
 
 
+@takes_settings("database_url", "data_dir")
 def check(
+    settings: Settings,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired without guessing.")] = False,
     as_json: Json = False,
-    database_url: DatabaseUrl = DEFAULTS.database_url,
-    data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
     """Look for damage in all spaces. A server may keep running meanwhile.
 
     The exit code is 1 if problems remain.
     """
-    settings = settings_of(database_url=database_url, data_dir=data_dir)
     if not asyncio.run(_check(settings, repair, as_json)):
         raise typer.Exit(1)
 

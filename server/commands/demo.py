@@ -5,7 +5,7 @@ import sys
 from urllib.parse import quote
 
 from server import frontend
-from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, FrontendDir, Host, Port, settings_of
+from server.commands.options import takes_settings
 from server.commands.replay import LIVE, SAMPLES, replay
 from server.commands.serve import address, announce, listen, run
 from server.commands.terminal import opened
@@ -16,17 +16,9 @@ FOREST = "{forest{nodes{id depth label status head}}}"
 SUBSCRIPTION = "subscription{spaceEvents{sessionId seq type ...on AssistantChunk{delta}}}"
 
 
-def demo(
-    host: Host = DEFAULTS.host,
-    port: Port = DEFAULTS.port,
-    database_url: DatabaseUrl = DEFAULTS.database_url,
-    data_dir: DataDir = DEFAULTS.data_dir,
-    frontend_dir: FrontendDir = DEFAULTS.frontend_dir,
-) -> None:
+@takes_settings("host", "port", "database_url", "data_dir", "frontend_dir", workers=1)
+def demo(settings: Settings) -> None:
     """Start a server, load sample sessions if the space is empty, and replay one live."""
-    settings = settings_of(
-        host=host, port=port, database_url=database_url, data_dir=data_dir, workers=1, frontend_dir=frontend_dir
-    )
     from server.auth.exposure import check_exposure
 
     name, guarded = asyncio.run(_prepare(settings))
@@ -42,7 +34,7 @@ def demo(
 
 async def _prepare(settings: Settings) -> tuple[str, bool]:
     """Loads the samples if the space is empty. Returns the store's name and whether callers need a credential."""
-    from server.auth.exposure import is_guarded
+    from server.auth.exposure import requires_credentials
     from storage.session import SessionFilter
     from storage.transfer.formats import registry
     from storage.transfer.importing import import_reading
@@ -51,7 +43,7 @@ async def _prepare(settings: Settings) -> tuple[str, bool]:
         if await store.sessions.count(SPACE, SessionFilter()) == 0:
             for sample in sorted(set(SAMPLES.glob("*.jsonl")) - {LIVE}):
                 await import_reading(store, SPACE, registry.read_document(sample.name, sample.read_text("utf-8")))
-        return store.database.name, await is_guarded(store.database, settings)
+        return store.database.name, await requires_credentials(store.database, settings)
 
 
 def _things_to_try(base: str, with_page: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Space, settings_of
+from server.commands.options import Space, takes_settings
 from server.commands.terminal import opened, progress
 from server.settings import Settings
 from storage import errors
@@ -18,7 +18,9 @@ from storage.transfer import export as exporting
 from storage.transfer.export import ExportFormat
 
 
+@takes_settings("database_url", "data_dir")
 def export(
+    settings: Settings,
     id: Annotated[str, typer.Argument(metavar="ID", help="The id of the session.")],
     format: Annotated[
         ExportFormat,
@@ -27,11 +29,8 @@ def export(
     tree: Annotated[bool, typer.Option("--tree", help="Export its descendants too.")] = False,
     output: Annotated[Path | None, typer.Option(help="The file to write. By default standard output.")] = None,
     space: Space = "default",
-    database_url: DatabaseUrl = DEFAULTS.database_url,
-    data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
     """Export a session as text that `sapwood import` can read. Only jsonl keeps everything."""
-    settings = settings_of(database_url=database_url, data_dir=data_dir)
     asyncio.run(_export(settings, space, id, format, tree, output))
 
 

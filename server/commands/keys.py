@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Json, Space, check_space, settings_of
+from server.commands.options import Json, Space, check_space, takes_settings
 from server.commands.terminal import opened, print_json
 from server.settings import Settings
 from storage import access_key, access_keys, text
@@ -30,7 +30,9 @@ def _duration(value: str | None) -> str | None:
 
 
 @app.command("create")
+@takes_settings("database_url", "data_dir")
 def create(
+    settings: Settings,
     role: Annotated[AccessRole, typer.Option(case_sensitive=False, help="What the key may do.")],
     name: Annotated[str | None, typer.Option(help="What the key is for, as shown in lists.")] = None,
     expires_in: Annotated[
@@ -39,11 +41,8 @@ def create(
     ] = None,
     as_json: Json = False,
     space: Space = "default",
-    database_url: DatabaseUrl = DEFAULTS.database_url,
-    data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
     """Create a key and show it this once. The first key ends open access for good."""
-    settings = settings_of(database_url=database_url, data_dir=data_dir)
     created = asyncio.run(_create(settings, space, role, name, expires_in))
     if as_json:
         print_json({"key": created.text, **_row(created.key)})
@@ -63,14 +62,13 @@ async def _create(
 
 
 @app.command("list")
+@takes_settings("database_url", "data_dir")
 def list_keys(
+    settings: Settings,
     as_json: Json = False,
     space: Annotated[str | None, typer.Option(callback=check_space, help="The space. By default all of them.")] = None,
-    database_url: DatabaseUrl = DEFAULTS.database_url,
-    data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
     """List the keys, without their secrets."""
-    settings = settings_of(database_url=database_url, data_dir=data_dir)
     found = asyncio.run(_list(settings, space))
     if as_json:
         print_json([_row(key) for key in found])
@@ -91,14 +89,13 @@ async def _list(settings: Settings, space: str | None) -> list[AccessKey]:
 
 
 @app.command("revoke")
+@takes_settings("database_url", "data_dir")
 def revoke(
+    settings: Settings,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The id of the key, or the whole key.")],
     as_json: Json = False,
-    database_url: DatabaseUrl = DEFAULTS.database_url,
-    data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
     """Revoke a key for good. Running servers refuse it and close its sockets within five seconds."""
-    settings = settings_of(database_url=database_url, data_dir=data_dir)
     parts = access_key.split(key)
     revoked = asyncio.run(_revoke(settings, key if parts is None else parts[0]))
     if as_json:

@@ -1,8 +1,9 @@
-"""`sapwood serve`: the server, in one process or several on the same port."""
+"""`sapwood serve`: the server, in one process or several on one port."""
 
 import asyncio
 import contextlib
 import errno
+import gc
 import importlib.metadata
 import os
 import signal
@@ -12,40 +13,9 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from server.commands.options import (
-    DEFAULTS,
-    AllowedOrigins,
-    DatabaseUrl,
-    DataDir,
-    Deadline,
-    Documents,
-    DocumentsOnly,
-    FrontendDir,
-    Grace,
-    Graphiql,
-    Host,
-    Insecure,
-    Introspection,
-    JwtAudience,
-    JwtIssuer,
-    JwtJwksUrl,
-    JwtRoleClaim,
-    JwtSecret,
-    JwtSpaceClaim,
-    LogFormat,
-    LogLevel,
-    MaxCost,
-    Metrics,
-    Port,
-    Rate,
-    RateBurst,
-    SendTimeout,
-    SocketsPerKey,
-    Workers,
-    settings_of,
-)
+from server.commands.options import takes_settings
 from server.commands.terminal import opened
-from server.settings import Settings
+from server.settings import Settings, variable
 from storage import errors
 
 if TYPE_CHECKING:
@@ -53,44 +23,15 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 WAITING = 2048
-"""Connections that the system keeps waiting until a process accepts them."""
+"""Connections that the system queues until a process accepts them."""
 
 
-def serve(
-    host: Host = DEFAULTS.host,
-    port: Port = DEFAULTS.port,
-    database_url: DatabaseUrl = DEFAULTS.database_url,
-    data_dir: DataDir = DEFAULTS.data_dir,
-    workers: Workers = DEFAULTS.workers,
-    insecure: Insecure = DEFAULTS.insecure,
-    allowed_origins: AllowedOrigins = DEFAULTS.allowed_origins,
-    jwt_secret: JwtSecret = DEFAULTS.jwt_secret,
-    jwt_jwks_url: JwtJwksUrl = DEFAULTS.jwt_jwks_url,
-    jwt_issuer: JwtIssuer = DEFAULTS.jwt_issuer,
-    jwt_audience: JwtAudience = DEFAULTS.jwt_audience,
-    jwt_space_claim: JwtSpaceClaim = DEFAULTS.jwt_space_claim,
-    jwt_role_claim: JwtRoleClaim = DEFAULTS.jwt_role_claim,
-    deadline: Deadline = DEFAULTS.deadline,
-    send_timeout: SendTimeout = DEFAULTS.send_timeout,
-    grace: Grace = DEFAULTS.grace,
-    max_cost: MaxCost = DEFAULTS.max_cost,
-    introspection: Introspection = DEFAULTS.introspection,
-    documents: Documents = DEFAULTS.documents,
-    documents_only: DocumentsOnly = DEFAULTS.documents_only,
-    rate: Rate = DEFAULTS.rate,
-    rate_burst: RateBurst = DEFAULTS.rate_burst,
-    sockets_per_key: SocketsPerKey = DEFAULTS.sockets_per_key,
-    graphiql: Graphiql = DEFAULTS.graphiql,
-    metrics: Metrics = DEFAULTS.metrics,
-    log_level: LogLevel = DEFAULTS.log_level,
-    log_format: LogFormat = DEFAULTS.log_format,
-    frontend_dir: FrontendDir = DEFAULTS.frontend_dir,
-) -> None:
-    """Starts the server and says where its data are and where it listens."""
-    settings = settings_of(**locals())  # each argument is a setting
+@takes_settings(*Settings.model_fields)
+def serve(settings: Settings) -> None:
+    """Starts the server and prints where its data are and where it listens."""
     from server.auth.exposure import check_exposure
 
-    name, guarded = asyncio.run(_look(settings))
+    name, guarded = asyncio.run(_inspect(settings))
     if settings.workers > 1:
         _check_documents(settings)
     listener = listen(settings.host, settings.port)
@@ -102,33 +43,30 @@ def serve(
 
 
 def _check_documents(settings: Settings) -> None:
-    """Raises StartupError for trusted documents that are wrong, once and not in each process."""
+    """Raises StartupError for wrong trusted documents, once here instead of in each worker."""
     if settings.documents is not None or settings.documents_only:
         from server.trusted_documents import build
 
         build(settings)
 
 
-async def _look(settings: Settings) -> tuple[str, bool]:
-    """What the store is called, and whether callers need a credential.
-
-    Raises StartupError before anything else is begun.
-    """
-    from server.auth.exposure import is_guarded
+async def _inspect(settings: Settings) -> tuple[str, bool]:
+    """The store's name, and whether callers need a credential. Raises StartupError before anything else starts."""
+    from server.auth.exposure import requires_credentials
 
     async with opened(settings) as store:
-        return store.database.name, await is_guarded(store.database, settings)
+        return store.database.name, await requires_credentials(store.database, settings)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on. Raises StartupError with what to do about it."""
+    """Opens a listening socket. Raises StartupError, which says what to do."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise errors.StartupError(f"{host} is no address to listen on ({error}): give another --host") from error
+        raise errors.StartupError(f"can't listen on {host} ({error}): use another --host") from error
     try:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -137,21 +75,21 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         remedy = {
-            errno.EADDRINUSE: "end what listens there, or choose another --port (0 takes a free one)",
-            errno.EACCES: "choose a --port above 1023",
-        }.get(error.errno or 0, "give an address of this machine as --host")
+            errno.EADDRINUSE: "stop the program that uses the port, or use another --port (0 picks a free one)",
+            errno.EACCES: "use a --port above 1023",
+        }.get(error.errno or 0, "use an address of this machine as --host")
         raise errors.StartupError(f"can't listen on {host} port {port} ({error.strerror}): {remedy}") from error
     listener.set_inheritable(True)
     return listener
 
 
 def address(listener: socket.socket, host: str) -> str:
-    """Where the server answers, without a path."""
+    """The server's URL, without a path."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
 def announce(name: str, listener: socket.socket, host: str) -> None:
-    """Says on one line where the data are and where the server listens."""
+    """Prints one line that says where the data are and where the server listens."""
     version = importlib.metadata.version("sapwood")
     line = f"Sapwood {version} keeps its data in {name} and listens on {address(listener, host)}/graphql"
     print(line, flush=True)
@@ -182,25 +120,21 @@ def run(
     ready: Callable[[], None],
     beside: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Serves in this process until a signal ends it, and does something else `beside` if that is given.
+    """Serves in this process until SIGINT or SIGTERM, and runs `beside` along with it.
 
-    `ready` is called once signals are heard.
+    `ready` is called once these signals are handled.
     """
     import uvicorn
 
-    from server.app import create_app
-    from server.telemetry import logs
-
-    logs.configure(settings.log_level, settings.log_format)
-    config = _config(create_app(settings), settings)
+    config = _config(_start(settings), settings)
     server = uvicorn.Server(config)
 
-    def end(*_: object) -> None:
+    def stop(*_: object) -> None:
         server.should_exit = True
 
-    # Uvicorn ends in good order and then raises the signal again, which would count as a failure.
+    # After a clean shutdown uvicorn raises the signal again, which by default would end the process as failed.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+        signal.signal(number, stop)
     ready()
     try:
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
@@ -212,14 +146,14 @@ def run(
 async def _serve(
     server: "uvicorn.Server", listener: socket.socket, beside: Callable[[], Awaitable[None]] | None
 ) -> None:
-    other = None if beside is None else asyncio.ensure_future(beside())
+    task = None if beside is None else asyncio.ensure_future(beside())
     try:
         await server.serve([listener])
     finally:
-        if other is not None:
-            other.cancel()
+        if task is not None:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await other
+                await task
 
 
 def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
@@ -230,11 +164,10 @@ def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[]
     from server.telemetry.metrics import FOLDER
 
     for name, value in settings.model_dump(mode="json").items():
-        variable = f"SAPWOOD_{name.upper()}"
         if value is None:
-            os.environ.pop(variable, None)
+            os.environ.pop(variable(name), None)
         else:
-            os.environ[variable] = str(value)
+            os.environ[variable(name)] = str(value)
     config = _config("server.commands.serve:app_of_worker", settings, factory=True, workers=settings.workers)
     logs.configure(settings.log_level, settings.log_format)
     with tempfile.TemporaryDirectory(prefix="sapwood-metrics-") as folder:
@@ -247,10 +180,30 @@ def _run_workers(settings: Settings, listener: socket.socket, ready: Callable[[]
 
 
 def app_of_worker() -> "Starlette":
-    """The application of one of several processes, whose settings come by the environment."""
+    """Sets up one of several processes, which gets its settings from the environment, and returns its application."""
+    return _start(Settings())
+
+
+def _start(settings: Settings) -> "Starlette":
+    """Sets up what belongs to the whole process, and returns its application.
+
+    Creating the application, or importing a module, changes nothing outside of itself; a process that serves does that
+    here, once.
+    """
+    from prometheus_client import disable_created_metrics
+
     from server.app import create_app
     from server.telemetry import logs
 
-    settings = Settings()
+    # The root logger: other packages' lines, uvicorn's too, are written as ours are.
     logs.configure(settings.log_level, settings.log_format)
-    return create_app(settings)
+    # A switch of prometheus-client for all registries: without it each counter has a second metric, its creation time.
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # the package types only parts
+    app = create_app(settings)
+    # Freeze startup objects out of GC: they live as long as the process, and each full collection would scan them.
+    gc.collect()
+    gc.freeze()
+    # Collect less often: a big list makes many objects at once, none of them in cycles. At the default threshold
+    # collections take half of the time of a page of 5,000 digests.
+    gc.set_threshold(50_000, 10, 10)
+    return app

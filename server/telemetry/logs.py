@@ -1,4 +1,4 @@
-"""Logs of this process, uvicorn's and our own, as lines for people or as JSON for machines."""
+"""The log of this process, uvicorn's lines included, for people or as JSON for machines."""
 
 import logging
 import sys
@@ -9,11 +9,11 @@ from structlog.types import EventDict, Processor, WrappedLogger
 
 LONGEST_NAME = 64
 OPERATION: ContextVar[tuple[str, str | None] | None] = ContextVar("operation", default=None)
-"""Kind and name of the operation that this task runs."""
+"""Kind and name of the operation that the current task runs."""
 
 
 def _with_operation(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Names the operation that a line is about."""
+    """Adds the current operation."""
     if (operation := OPERATION.get()) is not None:
         kind, name = operation
         event["kind"] = kind
@@ -22,7 +22,7 @@ def _with_operation(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _without_colors(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Forgets what uvicorn says twice."""
+    """Drops uvicorn's second, colored copy of a message."""
     event.pop("color_message", None)
     return event
 
@@ -35,22 +35,22 @@ NAMED: tuple[Processor, ...] = (
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     _without_colors,
 )
-"""What every line gets, beside its message."""
+"""Processors that add what every line has beside its message."""
 
 
 def configure(level: str, style: str) -> None:
-    """Has everything that is logged from `level` on written to stderr. `style` is console or json."""
+    """Writes everything logged at `level` or above to stderr, in this process. `style` is console or json."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=NAMED, processors=_last(style)))
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=NAMED, processors=_rendering(style)))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
 
 
-def _last(style: str) -> list[Processor]:
+def _rendering(style: str) -> list[Processor]:
     forget: Processor = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if style == "json":
-        # The message has its usual name, and a traceback is text.
+        # "message" is the usual key; structlog's is "event".
         rename = structlog.processors.EventRenamer("message")
         return [forget, structlog.processors.format_exc_info, rename, structlog.processors.JSONRenderer()]
-    # A traceback must not show the values of variables: they hold what users wrote.
+    # Plain tracebacks leave out the values of variables, which users may have written.
     plain = structlog.dev.plain_traceback
     return [forget, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]

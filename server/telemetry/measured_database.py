@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class MeasuredDatabase(Database):
-    """Passes everything on to a database, and counts its reads, transactions and commits."""
+    """A database whose reads, transactions and commits are counted and timed."""
 
     def __init__(self, database: Database, metrics: Metrics) -> None:
         self.name = database.name

@@ -1,7 +1,7 @@
-"""What Prometheus may ask: counters, durations, and gauges that are read from the state itself.
+"""Metrics for Prometheus: counters, durations, and gauges that read the current state.
 
-Where several workers serve one port, prometheus-client keeps the numbers of each in a file, and a scrape that any of
-them answers tells the sums over all.
+With several workers, prometheus-client keeps the numbers of each in files, and a scrape gets the sums over all of them,
+whichever worker answers.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
@@ -21,20 +21,20 @@ from storage.log.commit import Commit
 M = TypeVar("M", Counter, Histogram)
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable, prometheus-client's own, that names the folder of the workers' numbers."""
+"""prometheus-client's variable for the folder of the workers' files."""
 SAMPLE_SECONDS = 5
-"""How old the gauges of the other workers may be."""
+"""How old the gauges of other workers can be."""
 MAX_NAMES = 200
 LONGEST_NAME = 64
 OTHER = "(other)"
 ANONYMOUS = "(anonymous)"
 REFUSED = "(refused)"
-"""These labels can't be names of GraphQL."""
+"""Labels that no GraphQL name can equal."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 
 
 class Names:
-    """Operation names as labels. Clients choose them, so only the first 200 short ones become labels of their own."""
+    """Operation names as labels. Clients choose the names, so only the first MAX_NAMES short ones become labels."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -54,7 +54,6 @@ class Metrics:
     """All metrics of one application."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # the package types only parts
         self._shared = os.environ.get(FOLDER)
         self._registry = CollectorRegistry()
         self._names = Names()
@@ -89,7 +88,7 @@ class Metrics:
         return cast(M, found)
 
     def gauge(self, name: str, help: str, value: Callable[[], float], *, largest: bool = False) -> None:
-        """A gauge that is what `value` says when it is asked; of several workers the sum, or the `largest`."""
+        """Adds a gauge that reads `value` on each scrape. Several workers show the sum of theirs, or the `largest`."""
         gauge = Gauge(
             f"sapwood_{name}",
             help,
@@ -99,12 +98,12 @@ class Metrics:
         self._gauges.append(lambda: gauge.set(value()))
 
     def request(self, path: str, method: str, status: int, seconds: float) -> None:
-        """Counts an HTTP request, whose answer began after so many seconds."""
+        """Counts an HTTP request; `seconds` is the time until its answer began."""
         self._one(self._requests, path, method, str(status)).inc()
         self._one(self._request_seconds, path).observe(seconds)
 
     def operation(self, kind: str, name: str | None, outcome: str, seconds: float, *, known: bool) -> None:
-        """Counts an operation that has ended; one that is not `known` to be valid without its name."""
+        """Counts an operation that has ended, by name if it is `known` to be valid."""
         label = self._names.label(name) if known else REFUSED
         self._one(self._operations, kind, label, outcome).inc()
         if known and kind != "subscription":
@@ -115,18 +114,18 @@ class Metrics:
         self._delivered.inc()
 
     def committed(self, _: Sequence[Notification], commits: Sequence[Commit]) -> None:
-        """Counts commits, as a listener of the store."""
+        """Counts commits. A listener of the database."""
         if commits:
             self._appends.inc(len(commits))
             self._events.inc(sum(commit.last - commit.first + 1 for commit in commits))
 
     def database_call(self, call: str, outcome: str, seconds: float) -> None:
-        """Counts a call of the store's database."""
+        """Records a call of the database."""
         self._one(self._database, call, outcome).observe(seconds)
 
     @contextlib.asynccontextmanager
     async def sampled(self) -> AsyncIterator[None]:
-        """Writes the gauges down now and then, for scrapes that other workers answer."""
+        """Writes the gauges to this worker's file regularly, for scrapes that other workers answer."""
         if self._shared is None:
             yield
             return
@@ -146,7 +145,7 @@ class Metrics:
             write()
 
     async def exposed(self, accept: str) -> tuple[bytes, str]:
-        """What a scrape gets, and its media type."""
+        """The metrics in the format that the Accept header asks for, and its media type."""
         self._refresh()
         encode, media_type = choose_encoder(accept)
         return await asyncio.to_thread(lambda: encode(self._collected())), media_type
@@ -161,7 +160,7 @@ class Metrics:
 
 
 def _forget_dead(folder: Path) -> None:
-    """Drops the gauges of workers that are gone; their counters stay."""
+    """Removes the gauges of workers that have ended; their counters stay."""
     for path in folder.glob("gauge_live*.db"):
         pid = int(path.stem.rpartition("_")[2])
         try:

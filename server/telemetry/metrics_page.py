@@ -1,28 +1,28 @@
-"""/metrics, and who may read it."""
+"""/metrics, and access to it."""
 
 import hmac
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from server.auth.loopback import is_loopback, names_this_machine
+from server.auth.loopback import is_loopback, is_loopback_name
 from server.settings import METRICS_WORDS
 from server.telemetry.metrics import Metrics
 
 OFF, LOOPBACK, OPEN = METRICS_WORDS
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-"""Headers that proxies add."""
+"""Headers that proxies add to requests they forward."""
 
 
-class Scraping:
-    """Answers scrapes. `access` is off, loopback, open, or the token that a scrape must bring."""
+class MetricsPage:
+    """Serves the metrics. `access` is off, loopback, open, or the bearer token that requests must have."""
 
     def __init__(self, metrics: Metrics, access: str) -> None:
         self._metrics = metrics
         self._access = access
 
     async def answer(self, request: Request) -> Response:
-        """The metrics, or why not."""
+        """Responds with the metrics, or with 401, 403 or 404 where access does not allow it."""
         refused = self._refusal(request)
         if refused is not None:
             return refused
@@ -37,7 +37,7 @@ class Scraping:
         if self._access == LOOPBACK:
             if _is_local(request):
                 return None
-            return PlainTextResponse("metrics are told on this machine alone; SAPWOOD_METRICS says who may ask\n", 403)
+            return PlainTextResponse("metrics are for this machine only; set SAPWOOD_METRICS to change that\n", 403)
         given = request.headers.get("authorization", "").encode()
         if hmac.compare_digest(given, f"Bearer {self._access}".encode()):
             return None
@@ -45,7 +45,10 @@ class Scraping:
 
 
 def _is_local(request: Request) -> bool:
-    """Whether it comes from this machine, by no proxy, and not for a page whose name was made to point here."""
-    near = request.client is not None and is_loopback(request.client.host)
-    passed_on = any(name in request.headers for name in FORWARDED)
-    return near and not passed_on and names_this_machine(request.headers.get("host", ""))
+    """Whether a request is from this machine and not forwarded by a proxy.
+
+    A name other than localhost may be a page's own that was made to resolve to this machine (DNS rebinding).
+    """
+    from_here = request.client is not None and is_loopback(request.client.host)
+    forwarded = any(name in request.headers for name in FORWARDED)
+    return from_here and not forwarded and is_loopback_name(request.headers.get("host", ""))

@@ -1,4 +1,4 @@
-"""What is told of each operation when it ends: to metrics, to the log and to its trace."""
+"""Reports each operation to metrics, the log and its trace."""
 
 import asyncio
 import logging
@@ -13,23 +13,23 @@ from server.telemetry.traces import Tracing
 from storage import errors
 
 FAULTS = (errors.SapwoodError.code, errors.Unavailable.code)
-"""What refuses an operation of a valid document."""
+"""Codes that a valid document can be refused with."""
 logger = logging.getLogger("sapwood.operations")
 
 
 class Observer:
-    """Watches operations of all transports."""
+    """Observes the operations of all transports."""
 
     def __init__(self, metrics: Metrics, tracing: Tracing | None) -> None:
         self.metrics = metrics
         self.tracing = tracing
 
     def operation(self, kind: str, name: str | None) -> "Observation":
-        """Watches an operation for as long as the context that is returned."""
+        """A context that observes one operation."""
         return Observation(self, kind, name)
 
     def refused(self, code: str) -> None:
-        """Notes a request whose document names no operation."""
+        """Counts a request that names no operation that can be run."""
         self.metrics.operation("unknown", None, code, 0.0, known=False)
 
 
@@ -43,8 +43,8 @@ class Observation:
         self._outcome = "ok"
         self._known = True
 
-    def told(self, body: dict[str, Any], *, refused: bool) -> None:
-        """Notes an answer. The outcome is that of the first error; a `refused` operation may not exist at all."""
+    def answered(self, body: dict[str, Any], *, refused: bool) -> None:
+        """Records an answer. The outcome is its first error's code; a `refused` operation may not be a valid one."""
         if faults := body.get("errors"):
             self._outcome = faults[0].get("extensions", {}).get("code", errors.SapwoodError.code)
             self._known = not refused or self._outcome in FAULTS
@@ -54,7 +54,7 @@ class Observation:
     def __enter__(self) -> Self:
         tracing = self._observer.tracing
         self._span = None if tracing is None else tracing.begin(self._kind, self._name)
-        # Each operation has a task of its own, which takes what is set here along when it ends.
+        # Each operation runs in a task of its own, so the variable needs no reset.
         OPERATION.set((self._kind, self._name))
         self._began = time.perf_counter()
         return self

@@ -1,4 +1,4 @@
-"""OpenTelemetry traces: one span an operation. Nothing of it is imported unless its own variables ask for it."""
+"""OpenTelemetry traces, one span per operation. Its packages are imported only if OTEL_* variables ask for traces."""
 
 import importlib.util
 import logging
@@ -11,13 +11,15 @@ from server.telemetry.metrics import LONGEST_NAME
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-ASKING = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
+REQUESTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
+"""Any of these variables requests traces."""
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+"""The packages that the extra `otel` installs."""
 logger = logging.getLogger("sapwood.tracing")
 
 
 class Tracing:
-    """Begins spans and sends them where the standard variables say, by OTLP over HTTP."""
+    """Starts spans and exports them by OTLP over HTTP, as the standard variables configure it."""
 
     def __init__(self) -> None:
         from opentelemetry import trace
@@ -35,38 +37,40 @@ class Tracing:
         self._trace = trace
 
     def join(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Makes this task's spans children of the span that a request's headers name (traceparent)."""
+        """Makes this task's spans children of the span in a request's headers (traceparent)."""
         from opentelemetry import context, propagate
 
         context.attach(propagate.extract({name.decode("latin-1"): value.decode("latin-1") for name, value in headers}))
 
     def begin(self, kind: str, name: str | None) -> "Span":
-        """The span of an operation; it holds neither arguments nor the document, which are users' words."""
+        """Starts an operation's span, which holds neither its arguments nor its document: users wrote them."""
         attributes = {"graphql.operation.type": kind, "graphql.operation.name": (name or "")[:LONGEST_NAME]}
         return self._tracer.start_span(kind, kind=self._trace.SpanKind.SERVER, attributes=attributes)
 
     def end(self, span: "Span", outcome: str) -> None:
-        """Ends a span. What the client caused is no error of the server's."""
+        """Ends a span. Its status is an error only where the server is at fault."""
         span.set_attribute("sapwood.outcome", outcome)
         if outcome in ("INTERNAL", "UNAVAILABLE"):
             span.set_status(self._trace.StatusCode.ERROR, outcome)
         span.end()
 
     def close(self) -> None:
-        """Sends what waits. Blocks."""
+        """Exports the spans that are left. Blocks."""
         self._provider.shutdown()
 
 
-def tracing() -> Tracing | None:
+def from_environment() -> Tracing | None:
     """Tracing if the environment asks for it, else None."""
-    asked = any(os.environ.get(name) for name in ASKING) and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
-    if not asked or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+    requested = (
+        any(os.environ.get(name) for name in REQUESTS) and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
+    )
+    if not requested or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     try:
         missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     except ModuleNotFoundError:
         missing = list(NEEDED)
     if missing:
-        logger.warning("OTEL_* variables ask for traces, but their packages are missing: pip install 'sapwood[otel]'")
+        logger.warning("OTEL_* variables request traces, but packages are missing: pip install 'sapwood[otel]'")
         return None
     return Tracing()

@@ -1,4 +1,4 @@
-"""JSON in and out of requests, without losing integers, surrogates or exactness on the way."""
+"""JSON decoding of requests and encoding of responses."""
 
 import json
 from typing import Any
@@ -12,8 +12,8 @@ from storage import text
 def decode(source: str | bytes) -> Any:
     """The value of a JSON text. Raises JSONDecodeError.
 
-    Integers of up to 4,300 digits stay integers, lone surrogates become U+FFFD, and nesting is bounded by the
-    interpreter alone; the scalars' own rules refuse what is too much.
+    Integers of up to 4,300 digits stay exact and lone surrogates become U+FFFD. Nesting is bounded only by the
+    interpreter; the scalars have limits of their own.
     """
     try:
         return from_json(source, allow_inf_nan=False)
@@ -23,17 +23,17 @@ def decode(source: str | bytes) -> Any:
 
 def _decode_slowly(source: str | bytes) -> Any:
     try:
-        # From bytes, json would take UTF-16 and UTF-32 too.
+        # json.loads would accept bytes in UTF-16 and UTF-32.
         plain = source if isinstance(source, str) else source.decode("utf-8-sig")
         return _clean(json.loads(plain, parse_constant=_refuse))
     except json.JSONDecodeError:
         raise
-    except (RecursionError, ValueError) as error:  # too deep, no UTF-8, or an integer that is too long
+    except (RecursionError, ValueError) as error:  # too deep, not UTF-8, or an integer that is too long
         raise json.JSONDecodeError(f"not readable as JSON: {error}", "", 0) from error
 
 
 def _clean(value: Any) -> Any:
-    """The value with its lone surrogates replaced: no answer that names one could be encoded."""
+    """Replaces lone surrogates, since an answer that quotes one could not be encoded."""
     if isinstance(value, str):
         return text.clean(value)
     if isinstance(value, dict):
@@ -44,7 +44,7 @@ def _clean(value: Any) -> Any:
     if isinstance(value, list):
         items = []
         for item in value:
-            items.append(_clean(item))  # noqa: PERF401  # a comprehension takes a second stack frame a level
+            items.append(_clean(item))  # noqa: PERF401  # a comprehension needs a second stack frame per level
         return items
     return value
 
@@ -54,5 +54,5 @@ def _refuse(constant: str) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """A response as JSON; fragments of JSON text in it are spliced in as they are."""
+    """Encodes a response as JSON, with `orjson.Fragment`s spliced in verbatim."""
     return orjson.dumps(value)

@@ -1,6 +1,8 @@
-"""Connections as uvicorn keeps them, which also tell the application what ASGI has no word for.
+"""uvicorn's connections, which also tell the application what ASGI has no message for.
 
-They find out when a peer takes nothing any more, can be dropped then, and say when the server is told to end.
+A connection knows when its peer stops reading, can be dropped then, and knows when the server shuts down. uvicorn has
+no hooks for these, so its protocol classes are extended here, in part by what it does not document.
+tests/server/transport/test_private_parts.py fails when uvicorn changes that.
 """
 
 import asyncio
@@ -9,77 +11,92 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, cast
 
 import httptools
+from typing_extensions import override
+from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.http11 import Request
+from uvicorn.server import ServerState
 
-from server.transport.refusal import refusal
+from server.transport import body
+from server.transport.refusal import payload
 from storage import errors
 
 SEND_TIMEOUT = "send_timeout"
-"""The key in the lifespan's state: seconds that a peer may take nothing of what waits for it."""
+"""Key in the lifespan's state: seconds after which a peer that reads nothing is dropped."""
 CONNECTION = "connection"
-"""The key in a scope's state: the connection."""
+"""Key in a scope's state: the connection."""
 MAX_HEAD = 512 * 1024
-"""Bytes of a request's line and headers, the longest document in the address included."""
+"""Limit in bytes of a request's line and headers, including a document in the address."""
 FLUSH_SECONDS = 30
-"""How long a peer that was dropped may still read what was under way to it, its close message included."""
+"""How long a dropped peer can still read what was sent before, its close message included."""
 
 
 class StallTimer:
-    """Calls `stalled` when a peer has taken nothing for so many seconds, while something waits to be sent."""
+    """Calls `stalled` when data wait to be sent and the peer has read none of them for so many seconds."""
 
     def __init__(self, transport: asyncio.Transport, seconds: float, stalled: Callable[[], None]) -> None:
         self._transport = transport
         self._seconds = seconds
         self._stalled = stalled
-        self._left = 0
+        self._unsent = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self) -> None:
-        """Something waits."""
-        self.end()
-        self._left = self._transport.get_write_buffer_size()
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
+    def start(self) -> None:
+        """Data wait: measures from now."""
+        self.stop()
+        self._unsent = self._transport.get_write_buffer_size()
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._check)
 
-    def end(self) -> None:
-        """Nothing waits."""
+    def stop(self) -> None:
+        """No data wait."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
-        if self._transport.get_write_buffer_size() < self._left:
-            self.begin()
+    def _check(self) -> None:
+        if self._transport.get_write_buffer_size() < self._unsent:
+            self.start()
         else:
             self._timer = None
             self._stalled()
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A connection for requests and event streams. One that stalls is cut off: HTTP has no other way.
+    """A connection for requests and event streams. One that stalls is cut off; HTTP has no other way.
 
-    Upgrades that are not offered are ignored, as RFC 9110, section 7.8 has it: Java's client asks for HTTP/2 so.
+    Requests to upgrade to anything but a WebSocket are served as if they did not ask (RFC 9110, section 7.8): Java's
+    client asks for HTTP/2 that way.
     """
 
-    def connection_made(self, transport: BaseTransport) -> None:
-        super().connection_made(cast(asyncio.Transport, transport))
-        self.ending = asyncio.Event()
-        """Set when the server is told to end."""
-        self._patience = StallTimer(self.transport, self.app_state[SEND_TIMEOUT], self.transport.abort)
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
+        self.shutting_down = asyncio.Event()
+        """Set when the server shuts down."""
         self._in_head = False
         self._head_size = 0
         self._ignores_upgrade = False
 
+    @override
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(cast(asyncio.Transport, transport))
+        self._stall_timer = StallTimer(self.transport, self.app_state[SEND_TIMEOUT], self.transport.abort)
+
+    @override
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
-            self.send_400_response("this is no HTTP request")
+            self.send_400_response("this is not an HTTP request")
         except httptools.HttpParserUpgrade as upgrade:
             if self._ignores_upgrade:
-                self._read_plainly(data[upgrade.args[0] :])
+                self._parse_without_upgrade(data[upgrade.args[0] :])
             elif self._should_upgrade():
                 self.handle_websocket_upgrade()
         if self._in_head and not self.transport.is_closing():
@@ -87,97 +104,112 @@ class HttpConnection(HttpToolsProtocol):
             if self._head_size > MAX_HEAD:
                 self._refuse(b"431 Request Header Fields Too Large", f"the headers have more than {MAX_HEAD} bytes")
 
+    @override
     def _should_upgrade(self) -> bool:
-        # A handshake with a body would wait for ever for what httptools has dropped.
+        # httptools drops the body of a request for an upgrade; a handshake with one would wait for it forever.
         has_body = any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
         return self.scope["method"] == "GET" and not has_body and super()._should_upgrade()
 
-    def _read_plainly(self, rest: bytes) -> None:
-        """Reads the request once more, without its wish for an upgrade, which makes httptools leave out its body."""
+    def _parse_without_upgrade(self, rest: bytes) -> None:
+        """Parses the request again without its Upgrade header, which makes httptools drop the body."""
         version = self.parser.get_http_version()
         lines = [f"{self.scope['method']} ".encode() + self.url + f" HTTP/{version}".encode()]
         lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
         self.data_received(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
 
+    @override
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP."""
         self._refuse(b"400 Bad Request", msg)
 
     def _refuse(self, status: bytes, message: str) -> None:
-        content = bytes(refusal(errors.BadInput(message)).body)
+        content = body.encode(payload(errors.BadInput(message)))
         self.transport.write(
             b"HTTP/1.1 %s\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: %d\r\n"
             b"connection: close\r\n\r\n%s" % (status, len(content), content)
         )
         self.transport.close()
 
+    @override
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["state"][CONNECTION] = self
         self._in_head, self._head_size = True, 0
 
+    @override
     def on_headers_complete(self) -> None:
         self._in_head = False
         method = self.parser.get_method()
         self.scope["method"] = method.decode()
-        # All CONNECT requests are upgrades to httptools; they are refused as any other method is.
+        # httptools treats every CONNECT as an upgrade; the application refuses it, like other methods.
         wants_upgrade = self.parser.should_upgrade() and method != b"CONNECT"
         self._ignores_upgrade = wants_upgrade and not self._should_upgrade()
         if not self._ignores_upgrade:
             super().on_headers_complete()
 
+    @override
     def on_message_complete(self) -> None:
         if not self._ignores_upgrade:
             super().on_message_complete()
 
+    @override
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._patience.begin()
+        self._stall_timer.start()
 
+    @override
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._patience.end()
+        self._stall_timer.stop()
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._patience.end()
+        self._stall_timer.stop()
         super().connection_lost(exc)
 
+    @override
     def shutdown(self) -> None:
-        self.ending.set()
+        self.shutting_down.set()
         super().shutdown()
 
 
 class SocketConnection(WebSocketsSansIOProtocol):
-    """A WebSocket's connection. `reason` gives the code and reason with which one that stalls is closed."""
+    """A WebSocket's connection. `stall_reason` returns the code and reason to close one that stalls with."""
 
-    reason: Callable[[], tuple[int, str]] = staticmethod(lambda: (1013, "stalled"))
+    stall_reason: Callable[[], tuple[int, str]] = staticmethod(lambda: (1013, "stalled"))
 
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
+
+    @override
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
-        self._patience = StallTimer(self.transport, self.app_state[SEND_TIMEOUT], self._drop)
+        self._stall_timer = StallTimer(self.transport, self.app_state[SEND_TIMEOUT], self._drop)
 
-    def handle_connect(self, event: Request) -> None:
-        super().handle_connect(event)
-        if (scope := getattr(self, "scope", None)) is not None:
-            scope["state"][CONNECTION] = self
-
+    @override
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._patience.begin()
+        self._stall_timer.start()
 
+    @override
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._patience.end()
+        self._stall_timer.stop()
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._patience.end()
+        self._stall_timer.stop()
         super().connection_lost(exc)
 
     def _drop(self) -> None:
-        """Closes it behind what waits, which a peer that wakes up soon can still read."""
+        """Closes the socket behind the data that wait, so that a peer that reads on soon still gets them."""
         if not self.close_sent:
-            code, reason = self.reason()
+            code, reason = self.stall_reason()
             self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
             self.conn.send_close(code, reason)
             self.transport.write(b"".join(self.conn.data_to_send()))
@@ -187,5 +219,5 @@ class SocketConnection(WebSocketsSansIOProtocol):
 
 
 def connection_of(scope: MutableMapping[str, Any]) -> Any:
-    """The connection that a request or socket came by."""
+    """The connection of a request (HttpConnection) or a socket (SocketConnection)."""
     return scope["state"][CONNECTION]

@@ -1,6 +1,6 @@
-"""GraphQL over HTTP, as https://graphql.github.io/graphql-over-http/draft/ has it; queries also by GET.
+"""GraphQL over HTTP (https://graphql.github.io/graphql-over-http/draft/): POST for all operations, GET for queries.
 
-Whatever is wrong, the answer is JSON with a code.
+Every refusal is JSON with a code.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import contextlib
 import json
 import logging
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
@@ -16,31 +16,25 @@ from strawberry.types.graphql import OperationType
 
 from server.auth.access import Access
 from server.transport import body
+from server.transport.answer import Answer, Refused, failure, refusal
 from server.transport.negotiation import EVENTS, JSON, RESPONSE, media_type
-from server.transport.operations import Answer, Operation, Operations, Refused, Request, failure, refusal
+from server.transport.operations import Operation, Operations
+from server.transport.refusal import CHALLENGE, STATUSES
+from server.transport.request import Request
 from server.transport.streams import EventStreams
 from storage import errors
 
 MAX_BODY = 12 * 1024 * 1024
-CHALLENGE = ((b"www-authenticate", b'Bearer realm="sapwood"'),)
-"""How to ask again, as RFC 6750 has it."""
 UNWATCHED_SECONDS = 0.05
-"""Queries that are answered sooner need nobody to watch whether their client is still there."""
+"""Queries that take less than this run without a task that watches for a disconnect."""
 LINGER_SECONDS = 1
-STATUSES = {
-    "UNAUTHENTICATED": 401,
-    "FORBIDDEN": 403,
-    "PAYLOAD_TOO_LARGE": 413,
-    "RATE_LIMITED": 429,
-    "INTERNAL": 500,
-    "UNAVAILABLE": 503,
-}
-"""Of refusals with these codes; those of a client's own document are 400, or 200 for clients that want plain JSON."""
+"""How long the rest of a refused body is read after the answer."""
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 logger = logging.getLogger("sapwood.http")
 
 
 class Problem(Exception):
-    """A request that is no GraphQL request."""
+    """The request can't be read as GraphQL: its HTTP status, error and headers."""
 
     def __init__(self, status: int, error: errors.SapwoodError, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(error.message)
@@ -50,14 +44,13 @@ class Problem(Exception):
 
 
 class ClientGone(Exception):
-    """Nobody waits for the answer any more."""
+    """The client has disconnected before it was answered."""
 
 
 class CancelOnDisconnect:
-    """Cancels what is done within, and raises ClientGone instead, once the client has gone.
+    """A context that is cancelled, and raises ClientGone, when the client disconnects.
 
-    The request's body must have been read. Nobody looks during the first moments, which nearly all queries need not
-    outlast.
+    The request's body must have been read. Watching starts after UNWATCHED_SECONDS, which few queries outlast.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -69,10 +62,10 @@ class CancelOnDisconnect:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
-        self._timer = asyncio.get_running_loop().call_later(UNWATCHED_SECONDS, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(UNWATCHED_SECONDS, self._start_watching)
         return self
 
-    def _begin(self) -> None:
+    def _start_watching(self) -> None:
         self._watcher = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
@@ -94,17 +87,18 @@ class CancelOnDisconnect:
 
 
 class Http:
-    """The endpoint for requests."""
+    """Answers requests, those for event streams too."""
 
-    def __init__(self, operations: Operations, access: Access, streams: EventStreams) -> None:
+    def __init__(self, operations: Operations, access: Access) -> None:
         self._operations = operations
         self._access = access
-        self._streams = streams
+        self._streams = EventStreams(operations, access)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         media = media_type(headers.get(b"accept", b"").decode("latin-1"))
-        extra: tuple[tuple[bytes, bytes], ...] = ()
+        extra: Headers = ()
         try:
             try:
                 operation = await self._operation(scope, headers, receive, media)
@@ -120,7 +114,7 @@ class Http:
             except errors.SapwoodError as error:
                 answer = refusal(error)
                 status = STATUSES.get(error.code, 400)
-                extra = CHALLENGE if isinstance(error, errors.Unauthenticated) else ()
+                extra = _challenge() if isinstance(error, errors.Unauthenticated) else ()
             except Problem as problem:
                 logger.info("%s, status %d: %s", problem.error.code, problem.status, problem.error.message)
                 answer, status, extra = refusal(problem.error), problem.status, problem.headers
@@ -128,8 +122,8 @@ class Http:
         except ClientGone:
             return
         except asyncio.CancelledError:  # by uvicorn, at the end of the grace period
-            ending = errors.Unavailable("the server ends before this was done; ask again")
-            content, status = body.encode(refusal(ending).body), STATUSES[ending.code]
+            shutdown = errors.Unavailable("the server is shutting down; try again")
+            content, status = body.encode(refusal(shutdown).body), STATUSES[shutdown.code]
         except Exception as error:
             content, status = body.encode(failure(error).body), 500
         await _respond(send, status, RESPONSE if media == RESPONSE else JSON, content, extra)
@@ -140,10 +134,10 @@ class Http:
     async def _operation(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, media: str | None
     ) -> Operation:
-        """What is asked for. Raises Problem, Refused, or what access control does."""
+        """The operation that the request names. Raises Problem, Refused, or an error of access control."""
         method = scope["method"]
         if method not in ("POST", "GET"):
-            other = errors.BadInput(f"{method} is not taken here: use POST or GET")
+            other = errors.BadInput(f"{method} is not supported: use POST or GET")
             raise Problem(405, other, (b"allow", b"GET, POST"))
         if media is None:
             raise Problem(406, errors.BadInput(f"Accept: can be {JSON}, {RESPONSE} or {EVENTS}"))
@@ -159,10 +153,10 @@ class Http:
             raise Problem(400, error) from error
         operation = self._operations.identify(request, caller)
         if method == "GET" and operation.kind is OperationType.MUTATION:
-            raise Problem(405, errors.BadInput("a mutation can't go by GET: use POST"), (b"allow", b"POST"))
+            raise Problem(405, errors.BadInput("a mutation can't be sent by GET: use POST"), (b"allow", b"POST"))
         if operation.kind is OperationType.SUBSCRIPTION and media != EVENTS:
-            ways = f"subscriptions go over a WebSocket (graphql-transport-ws), or by a request with Accept: {EVENTS}"
-            raise Problem(400, errors.BadInput(ways))
+            ways = f"use a WebSocket (graphql-transport-ws), or a request with Accept: {EVENTS}"
+            raise Problem(400, errors.BadInput(f"subscriptions are not answered here: {ways}"))
         return operation
 
     async def _answer(self, operation: Operation, receive: Receive) -> Answer:
@@ -173,17 +167,23 @@ class Http:
 
 
 def _status(answer: Answer, media: str | None) -> int:
+    # A faulty document is 200 for clients that want plain JSON, as the specification asks.
     return STATUSES.get(answer.code, 200 if media == JSON else 400)
 
 
-def _retry_after(answer: Answer) -> tuple[tuple[bytes, bytes], ...]:
-    """The header that says when to come again, where waiting helps."""
+def _challenge() -> Headers:
+    name, value = CHALLENGE
+    return ((name.encode(), value.encode()),)
+
+
+def _retry_after(answer: Answer) -> Headers:
+    """The Retry-After header of a refusal that waiting can help."""
     seconds = answer.body["errors"][0]["extensions"].get("retryAfter")
     return () if seconds is None else ((b"retry-after", b"%d" % seconds),)
 
 
 def _check_content(headers: dict[bytes, bytes]) -> None:
-    """Raises Problem for a body that is not JSON in UTF-8. (Also keeps forms of other sites out.)"""
+    """Raises Problem for a body that is not JSON in UTF-8. This also stops forms of other sites."""
     kind = headers.get(b"content-type", b"")
     if kind != b"application/json":
         name, *parameters = (piece.strip() for piece in kind.decode("latin-1").lower().split(";"))
@@ -195,7 +195,7 @@ def _check_content(headers: dict[bytes, bytes]) -> None:
 
 
 async def _read(headers: dict[bytes, bytes], receive: Receive) -> bytes:
-    """The body. Raises Problem for one that is too large, without reading the rest of it."""
+    """The body. Raises Problem once it is too large, and leaves the rest unread; ClientGone on a disconnect."""
     _check_size(int(headers.get(b"content-length", b"0")))
     parts: list[bytes] = []
     size = 0
@@ -239,7 +239,7 @@ def _parameters(query_string: bytes) -> dict[str, Any]:
     return given
 
 
-async def _respond(send: Send, status: int, media: str, content: bytes, extra: tuple[tuple[bytes, bytes], ...]) -> None:
+async def _respond(send: Send, status: int, media: str, content: bytes, extra: Headers) -> None:
     headers = [
         (b"content-type", b"%s; charset=utf-8" % media.encode()),
         (b"content-length", b"%d" % len(content)),
@@ -250,7 +250,7 @@ async def _respond(send: Send, status: int, media: str, content: bytes, extra: t
 
 
 async def _linger(receive: Receive) -> None:
-    """Takes a little of a body that was refused: a connection closed at once would take the answer with it."""
+    """Reads on after a refused body for a moment: closing at once could reset the connection and lose the answer."""
     left = 4 * MAX_BODY
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):

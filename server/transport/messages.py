@@ -1,4 +1,4 @@
-"""The messages of graphql-transport-ws, and what makes one invalid.
+"""The messages of graphql-transport-ws: parsing and encoding.
 
 https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from server.transport import body
-from server.transport.operations import Request
+from server.transport.request import Request
 from storage import errors
 
 PROTOCOL = "graphql-transport-ws"
@@ -16,7 +16,7 @@ ACK = '{"type":"connection_ack"}'
 
 
 class Close(Exception):
-    """The socket has to be closed."""
+    """The socket must be closed with this code and reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -59,18 +59,18 @@ class Complete:
 
 
 def read(text: str | bytes) -> Init | Ping | Pong | Subscribe | Complete:
-    """A client's message. Raises Close with 4400 for what is none."""
+    """Parses a client's message. Raises Close with 4400 if it is invalid."""
     try:
         message = body.decode(text)
     except json.JSONDecodeError:
-        raise _invalid("it is no JSON") from None
+        raise _invalid("it is not JSON") from None
     if not isinstance(message, dict):
-        raise _invalid("it is no object")
+        raise _invalid("it is not an object")
     payload = message.get("payload")
     match message.get("type"):
         case "connection_init" | "ping" | "pong" as kind:
             if payload is not None and not isinstance(payload, dict):
-                raise _invalid("its payload is no object")
+                raise _invalid("its payload is not an object")
             return Init(payload) if kind == "connection_init" else Ping(payload) if kind == "ping" else Pong()
         case "subscribe":
             id = _id(message)
@@ -80,13 +80,13 @@ def read(text: str | bytes) -> Init | Ping | Pong | Subscribe | Complete:
                 raise _invalid(error.message) from error
         case "complete":
             return Complete(_id(message))
-    raise _invalid("its type is none of a client's")
+    raise _invalid("its type is not one that clients send")
 
 
 def _id(message: dict[str, Any]) -> str:
     id = message.get("id")
     if not isinstance(id, str) or not id:
-        raise _invalid("its id is no text")
+        raise _invalid("its id must be a non-empty string")
     return id
 
 
@@ -95,11 +95,11 @@ def _invalid(why: str) -> Close:
 
 
 def pong(payload: dict[str, Any] | None) -> str:
-    """The answer to a ping."""
+    """The reply to a ping."""
     message = {"type": "pong"} if payload is None else {"type": "pong", "payload": payload}
     try:
         return _text(message)
-    except TypeError:  # integers of over 64 bits, or deeper than 254
+    except TypeError:  # integers of more than 64 bits, or nested deeper than 254
         return json.dumps(message)
 
 
@@ -109,12 +109,12 @@ def next_result(id: str, result: dict[str, Any]) -> str:
 
 
 def error(id: str, refusal: dict[str, Any]) -> str:
-    """The errors of an operation that ends by them."""
+    """The errors of an operation that was refused, its last message."""
     return _text({"id": id, "type": "error", "payload": refusal["errors"]})
 
 
 def complete(id: str) -> str:
-    """An operation's end."""
+    """The end of an operation, its last message."""
     return _text({"id": id, "type": "complete"})
 
 

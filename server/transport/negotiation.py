@@ -1,4 +1,4 @@
-"""Which media type an answer takes, by the request's Accept header (RFC 9110, section 12.5.1)."""
+"""The media type of an answer, chosen by the request's Accept header (RFC 9110, section 12.5.1)."""
 
 from functools import lru_cache
 
@@ -7,12 +7,12 @@ RESPONSE = "application/graphql-response+json"
 EVENTS = "text/event-stream"
 OFFERED = (JSON, RESPONSE, EVENTS)
 WIDE = {"*/*": JSON, "application/*": JSON, "text/*": EVENTS}
-"""What a client gets that takes anything: what GraphQL clients of all ages understand."""
+"""What wildcards get: application/json, which GraphQL clients of any age understand."""
 
 
 @lru_cache(maxsize=512)
 def media_type(accept: str) -> str | None:
-    """The offered type that the client prefers, of equal ones the first that it names; None if it takes none."""
+    """The offered type that the client prefers, the first of equals; None if it accepts none of them."""
     if not accept.strip():
         return JSON
     ranges: dict[str, float] = {}
@@ -23,7 +23,7 @@ def media_type(accept: str) -> str | None:
     best, best_quality = None, 0.0
     for name, quality in ranges.items():
         offered = WIDE.get(name, name)
-        # What is named itself and refused (q=0) is not let in again by a wider range.
+        # A type that is refused by name (q=0) stays refused under a wildcard.
         if quality > best_quality and ranges.get(offered, quality) > 0:
             best, best_quality = offered, quality
     return best

@@ -1,17 +1,14 @@
-"""Operations, however they came: what they are, and their answers."""
+"""Operations of all transports: which one a request names, and its answers."""
 
 import asyncio
 import contextlib
 import logging
 import time
-import uuid
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from graphql import GraphQLError
 from strawberry.types import ExecutionResult
-from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
 from schema import errors as publishing
@@ -20,6 +17,8 @@ from schema.context import Context
 from server.auth.caller import Caller
 from server.auth.rate import TokenBuckets, admit
 from server.telemetry.observer import Observation, Observer
+from server.transport.answer import Answer, Refused, answer_of, refusal
+from server.transport.request import Request
 from server.trusted_documents import TrustedDocuments
 from storage import errors
 from storage.store import Store
@@ -27,54 +26,9 @@ from storage.store import Store
 logger = logging.getLogger("sapwood.operations")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a client asks for."""
-
-    query: str | None
-    variables: dict[str, Any] | None = None
-    operation_name: str | None = None
-    document_id: str | None = None
-
-    @classmethod
-    def of(cls, given: Any) -> "Request":
-        """Reads the parameters of GraphQL over HTTP, which graphql-transport-ws shares. Raises BadInput."""
-        if not isinstance(given, dict):
-            raise errors.BadInput(f"a request must be a JSON object, not {_kind(given)}")
-        query, variables, name = given.get("query"), given.get("variables"), given.get("operationName")
-        extensions = given.get("extensions")
-        if extensions is not None and not isinstance(extensions, dict):
-            raise errors.BadInput(f"extensions: must be an object or null, not {_kind(extensions)}")
-        id = _document_id(given.get("documentId"), extensions)
-        if not isinstance(query, str) and (query is not None or id is None):
-            raise errors.BadInput(f"query: must be a string, not {_kind(query)}")
-        if variables is not None and not isinstance(variables, dict):
-            raise errors.BadInput(f"variables: must be an object or null, not {_kind(variables)}")
-        if name is not None and not isinstance(name, str):
-            raise errors.BadInput(f"operationName: must be a string or null, not {_kind(name)}")
-        return cls(query, variables, name, id)
-
-
-def _document_id(id: Any, extensions: dict[str, Any] | None) -> str | None:
-    """The id of a document, given as GraphQL over HTTP or as Apollo's clients have it."""
-    place = "documentId"
-    if id is None and isinstance(query := (extensions or {}).get("persistedQuery"), dict):
-        place, id = "extensions.persistedQuery.sha256Hash", query.get("sha256Hash")
-    if id is not None and not isinstance(id, str):
-        raise errors.BadInput(f"{place}: must be a string, not {_kind(id)}")
-    return id
-
-
-def _kind(value: Any) -> str:
-    """What JSON calls a value."""
-    if value is None:
-        return "null"
-    return {bool: "a boolean", str: "a string", list: "an array", dict: "an object"}.get(type(value), "a number")
-
-
 @dataclass(slots=True)
 class Operation:
-    """One operation of a request's document, to be run once. `context` is its own, loaders included."""
+    """One operation of a request's document, to be run once. Its `context` and loaders are its own."""
 
     query: str
     request: Request
@@ -84,64 +38,11 @@ class Operation:
     context: Context
 
 
-@dataclass(slots=True)
-class Answer:
-    """A response as GraphQL defines it. One that is `refused` has errors and no data: nothing was run."""
-
-    body: dict[str, Any]
-    refused: bool
-
-    @property
-    def code(self) -> str:
-        """The first error's code."""
-        code: str = self.body["errors"][0]["extensions"]["code"]
-        return code
-
-
-class Refused(Exception):
-    """An operation can't be begun; the answer tells why."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.body)
-        self.answer = answer
-
-
-def refusal(error: errors.SapwoodError) -> Answer:
-    """The answer to what is refused for this reason."""
-    return Answer(
-        {"errors": [{"message": error.message, "extensions": {"code": error.code, **error.details}}]}, refused=True
-    )
-
-
-def failure(error: BaseException) -> Answer:
-    """The answer where the server made a mistake: masked, the log has more under its id."""
-    id = uuid.uuid4().hex
-    logger.error("internal error %s", id, exc_info=error)
-    return refusal(errors.SapwoodError(f"Something went wrong in the server; its log has more under {id}.", id=id))
-
-
-def _answer(result: ExecutionResult) -> Answer:
-    """A result in its wire form. Without data, and with no error that has a place in it, nothing was run."""
-    faults = result.errors
-    if not faults:
-        body: dict[str, Any] = {"data": result.data}
-        refused = False
-    else:
-        begun = not isinstance(result, PreExecutionError) and any(fault.path is not None for fault in faults)
-        refused = result.data is None and not begun
-        body = {"errors": [fault.formatted for fault in faults]}
-        if not refused:
-            body["data"] = result.data
-    if result.extensions:
-        body["extensions"] = result.extensions
-    return Answer(body, refused)
-
-
 class Operations:
-    """Runs the operations of all transports. `running` counts queries and mutations under way.
+    """Runs operations. `running` counts the queries and mutations under way.
 
-    A query stops at its deadline, seconds after it began, and when its task is cancelled. A mutation has no deadline:
-    transports let one that they began come to its end, since half of it may be written.
+    A query stops at its deadline, in seconds from its start, and when its task is cancelled. A mutation has no
+    deadline, and transports let each one finish that has started: half of it may be written.
     """
 
     def __init__(
@@ -162,9 +63,9 @@ class Operations:
         self.running = 0
 
     def identify(self, request: Request, caller: Caller) -> Operation:
-        """The operation that a request means, counted against its caller's rate.
+        """The operation that a request names, counted against its caller's rate.
 
-        Raises Refused for a document or name that names none, and for one that may not be run.
+        Raises Refused if the document or the name is wrong, or the caller may not run it now.
         """
         try:
             admit(self._buckets, caller.key_id, time.monotonic())
@@ -177,15 +78,15 @@ class Operations:
             raise Refused(refusal(error)) from error
         except GraphQLError as error:
             publishing.publish([error], None)
-            refused = Refused(_answer(ExecutionResult(data=None, errors=[error])))
+            refused = Refused(answer_of(ExecutionResult(data=None, errors=[error])))
             self._observer.refused(refused.answer.code)
             raise refused from error
         name = document.operation_name(request.operation_name)
         return Operation(query, request, kind, name, caller, Context(self._store, caller.space, caller.role, document))
 
     @contextlib.contextmanager
-    def _under_way(self, operation: Operation) -> Iterator[Observation]:
-        """Around every operation, from before its validation to its last answer."""
+    def _observed(self, operation: Operation) -> Iterator[Observation]:
+        """Observes an operation from before its validation to its last answer."""
         once = operation.kind is not OperationType.SUBSCRIPTION
         self.running += once
         try:
@@ -196,9 +97,9 @@ class Operations:
 
     async def answer(self, operation: Operation) -> Answer:
         """The answer to a query or mutation."""
-        with self._under_way(operation) as observation:
+        with self._observed(operation) as observation:
             answer = await self._answer(operation)
-            observation.told(answer.body, refused=answer.refused)
+            observation.answered(answer.body, refused=answer.refused)
             return answer
 
     async def _answer(self, operation: Operation) -> Answer:
@@ -213,24 +114,24 @@ class Operations:
             return refusal(errors.Unavailable(late))
 
     async def answers(self, operation: Operation) -> AsyncGenerator[Answer, None]:
-        """The answers to any operation, as they come: many to a subscription, else one."""
+        """Yields the answers to any operation: those of a subscription as they arrive, else the one."""
         if operation.kind is not OperationType.SUBSCRIPTION:
             yield await self.answer(operation)
             return
         request = operation.request
-        with self._under_way(operation) as observation:
+        with self._observed(operation) as observation:
             results = await self._schema.subscribe(
                 operation.query, request.variables, operation.context, operation_name=request.operation_name
             )
             async with contextlib.aclosing(results):
                 async for result in results:
-                    answer = _answer(result)
-                    observation.told(answer.body, refused=answer.refused)
+                    answer = answer_of(result)
+                    observation.answered(answer.body, refused=answer.refused)
                     yield answer
 
     async def _execute(self, operation: Operation) -> Answer:
         request = operation.request
-        return _answer(
+        return answer_of(
             await self._schema.execute(
                 operation.query, request.variables, operation.context, operation_name=request.operation_name
             )

@@ -1,4 +1,4 @@
-"""Operations over a WebSocket, in graphql-transport-ws, closed for the reasons that graphql-ws closes one for."""
+"""Operations over a WebSocket in graphql-transport-ws, with the close codes of the reference server, graphql-ws."""
 
 import asyncio
 import contextlib
@@ -13,15 +13,17 @@ from server.auth.access import Access
 from server.auth.caller import Caller
 from server.auth.rate import RateLimited, SocketCounts
 from server.transport import messages
+from server.transport.answer import Refused, failure, refusal
 from server.transport.connections import connection_of
 from server.transport.messages import Close
-from server.transport.operations import Operation, Operations, Refused, Request, failure, refusal
+from server.transport.operations import Operation, Operations
+from server.transport.request import Request
 from storage import errors
 
 INIT_SECONDS = 3
 MAX_SUBSCRIPTIONS = 100
 MAX_ONCE = 100
-"""Queries and mutations under way on one socket."""
+"""Queries and mutations under way at once on one socket."""
 MAX_REASON = 123
 """Bytes of a close reason (RFC 6455, section 5.5)."""
 TRY_AGAIN_LATER = 1013
@@ -38,36 +40,24 @@ class Running:
     task: asyncio.Task[None] | None = None
 
 
-class Sockets:
-    """The endpoint for sockets. `open` are those whose caller is known."""
-
-    def __init__(self, operations: Operations, access: Access, counts: SocketCounts | None = None) -> None:
-        self.open: set[Socket] = set()
-        self.counts = counts
-        self._operations = operations
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Socket(self, self._operations, self._access, scope, receive, send).serve()
-
-
 class Socket:
-    """One socket. What is wrong with an operation is told as its error and costs the others nothing."""
+    """One socket. An operation that fails ends with an `error` message; the others go on."""
 
     caller: Caller
 
     def __init__(
         self,
-        sockets: Sockets,
         operations: Operations,
         access: Access,
+        counts: SocketCounts | None,
         scope: Scope,
         receive: Receive,
         send: Send,
     ) -> None:
-        self._sockets = sockets
         self._operations = operations
         self._access = access
+        self._counts = counts
+        self._counted = False
         self._scope = scope
         self._receive = receive
         self._asgi_send = send
@@ -75,7 +65,7 @@ class Socket:
         self._under_way: Counter[bool] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
-        self._guarding: asyncio.Task[None] | None = None
+        self._credential_watch: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
         """Serves the socket until either side closes it."""
@@ -92,44 +82,44 @@ class Socket:
             await self.close(4500, "Internal server error")
         finally:
             self._count_out()
-            if self._guarding is not None:
-                self._guarding.cancel()
+            if self._credential_watch is not None:
+                self._credential_watch.cancel()
             await self._end_all()
 
-    async def _guard(self) -> None:
-        """Closes the socket once its caller's credential no longer holds; what runs on it ends with it."""
+    async def _watch_credential(self) -> None:
+        """Closes the socket, and ends its operations, when the caller's credential expires or is revoked."""
         reason = await self._access.ended(self.caller)
         await self.close(FORBIDDEN, reason)
         await self._end_all()
 
     async def close(self, code: int, reason: str) -> None:
-        """Closes the socket; its operations end with it."""
+        """Closes the socket, unless it is closed."""
         if not self._closed:
             self._closed = True
             with contextlib.suppress(OSError):
                 await self._asgi_send({"type": "websocket.close", "code": code, "reason": _short(reason)})
 
     async def _accept(self) -> None:
-        spoken = messages.PROTOCOL in self._scope["subprotocols"]
+        offered = messages.PROTOCOL in self._scope["subprotocols"]
         with contextlib.suppress(OSError):
             await self._asgi_send(
-                {"type": "websocket.accept", "subprotocol": messages.PROTOCOL if spoken else None, "headers": []}
+                {"type": "websocket.accept", "subprotocol": messages.PROTOCOL if offered else None, "headers": []}
             )
-        if not spoken:
+        if not offered:
             raise Close(4406, "Subprotocol not acceptable")
-        connection_of(self._scope).reason = self._stalled
+        connection_of(self._scope).stall_reason = self._stall_reason
 
     async def _listen(self) -> None:
-        """Does what the client's messages ask for. Returns when the socket is closed, raises Close to close it."""
+        """Handles the client's messages. Returns when the socket is closed, raises Close to close it."""
         acknowledged = False
         try:
-            async with asyncio.timeout(INIT_SECONDS) as waiting:
+            async with asyncio.timeout(INIT_SECONDS) as init_timeout:
                 while (text := await self._text()) is not None:
                     match messages.read(text):
                         case messages.Init() if acknowledged:
                             raise Close(4429, "Too many initialisation requests")
                         case messages.Init(payload):
-                            waiting.reschedule(None)
+                            init_timeout.reschedule(None)
                             await self._init(payload)
                             acknowledged = True
                         case messages.Ping(payload):
@@ -143,12 +133,12 @@ class Socket:
                         case messages.Complete(id):
                             self._complete(id)
         except TimeoutError:
-            if not waiting.expired():
+            if not init_timeout.expired():
                 raise
             raise Close(4408, "Connection initialisation timeout") from None
 
     async def _text(self) -> str | bytes | None:
-        """The next message; None when the socket is closed."""
+        """The next message; None once the socket is closed."""
         message = await self._receive()
         if message["type"] == "websocket.disconnect":
             self._closed = True
@@ -167,24 +157,22 @@ class Socket:
             raise Close(FORBIDDEN, "Forbidden") from error
         self._count_in()
         await self._send(messages.ACK)
-        self._guarding = asyncio.create_task(self._guard())
+        self._credential_watch = asyncio.create_task(self._watch_credential())
 
     def _count_in(self) -> None:
-        """Raises Close for a caller who has enough sockets."""
-        counts, key = self._sockets.counts, self.caller.key_id
-        if counts is not None and key is not None:
-            try:
-                counts.enter(key)
-            except RateLimited as error:
-                logger.info("%s at connection_init: %s", error.code, error.message)
-                raise Close(4429, error.message) from error
-        self._sockets.open.add(self)
+        """Counts the socket for its caller's key. Raises Close if the key holds as many as it may."""
+        if self._counts is None or self.caller.key_id is None:
+            return
+        try:
+            self._counts.enter(self.caller.key_id)
+        except RateLimited as error:
+            logger.info("%s at connection_init: %s", error.code, error.message)
+            raise Close(4429, error.message) from error
+        self._counted = True
 
     def _count_out(self) -> None:
-        if self in self._sockets.open:
-            self._sockets.open.remove(self)
-            if self._sockets.counts is not None and self.caller.key_id is not None:
-                self._sockets.counts.leave(self.caller.key_id)
+        if self._counted and self._counts is not None and self.caller.key_id is not None:
+            self._counts.leave(self.caller.key_id)
 
     async def _subscribe(self, id: str, request: Request) -> None:
         try:
@@ -195,32 +183,32 @@ class Socket:
             return
         running = Running(id, operation)
         self._running[id] = running
-        self._under_way[_lasting(operation)] += 1
+        self._under_way[_is_subscription(operation)] += 1
         running.task = asyncio.create_task(self._run(running))
         self._tasks.add(running.task)
         running.task.add_done_callback(self._tasks.discard)
 
     def _check_room(self, operation: Operation) -> None:
-        lasting = _lasting(operation)
-        limit, what = (MAX_SUBSCRIPTIONS, "subscriptions") if lasting else (MAX_ONCE, "queries and mutations")
-        if self._under_way[lasting] >= limit:
+        is_subscription = _is_subscription(operation)
+        limit, what = (MAX_SUBSCRIPTIONS, "subscriptions") if is_subscription else (MAX_ONCE, "queries and mutations")
+        if self._under_way[is_subscription] >= limit:
             error = RateLimited(f"a socket holds at most {limit} {what}: end one, or open another socket")
             logger.info("%s: %s", error.code, error.message)
             raise Refused(refusal(error))
 
     def _complete(self, id: str) -> None:
-        """The client wants no more of an operation. Its id is free at once."""
+        """Ends an operation at the client's request. Its id is free at once."""
         running = self._running.pop(id, None)
         if running is not None:
             self._stop(running)
 
     def _stop(self, running: Running) -> None:
-        # A mutation that began comes to its end, though nobody hears of it.
+        # A mutation that has started finishes, even if its answer has no recipient.
         if running.operation.kind is not OperationType.MUTATION and running.task is not None:
             running.task.cancel()
 
     async def _run(self, running: Running) -> None:
-        """Tells an operation's answers."""
+        """Sends an operation's answers."""
         try:
             answers = self._operations.answers(running.operation)
             async with contextlib.aclosing(answers):
@@ -228,27 +216,27 @@ class Socket:
                     if answer.refused:
                         await self._end(running, messages.error(running.id, answer.body))
                         return
-                    await self._tell(running, messages.next_result(running.id, answer.body))
+                    await self._send_result(running, messages.next_result(running.id, answer.body))
             await self._end(running, messages.complete(running.id))
         except OSError:
             return  # the client has gone
         except Exception as error:
             await self._end(running, messages.error(running.id, failure(error).body))
         finally:
-            self._under_way[_lasting(running.operation)] -= 1
+            self._under_way[_is_subscription(running.operation)] -= 1
             self._forget(running)
 
-    async def _tell(self, running: Running, text: str) -> None:
+    async def _send_result(self, running: Running, text: str) -> None:
         if self._running.get(running.id) is running:
             await self._send(text)
 
     async def _end(self, running: Running, text: str) -> None:
-        """Tells how an operation ends. Its id is free before the client can know."""
+        """Sends an operation's last message. Its id is free before the client can know."""
         if self._forget(running):
             await self._send(text)
 
     def _forget(self, running: Running) -> bool:
-        """Whether the client still wanted to hear of it."""
+        """Frees the operation's id. False if the client has ended the operation."""
         wanted = self._running.get(running.id) is running
         if wanted:
             del self._running[running.id]
@@ -258,18 +246,18 @@ class Socket:
         if not self._closed:
             await self._asgi_send({"type": "websocket.send", "text": text})
 
-    def _stalled(self) -> tuple[int, str]:
-        """Why the socket of a client that reads nothing is closed, and where its feeds are."""
-        places = [
+    def _stall_reason(self) -> tuple[int, str]:
+        """The close code and reason for a client that stopped reading: where to resume each of its subscriptions."""
+        positions = [
             f"{running.id}={running.operation.context.resume_seq}"
             for running in self._running.values()
             if running.operation.context.resume_seq is not None
         ]
-        resume = f"; resume from {', '.join(places)}" if places else ""
+        resume = f"; resume from {', '.join(positions)}" if positions else ""
         return TRY_AGAIN_LATER, _short(f"nothing was read{resume}")
 
     async def _end_all(self) -> None:
-        """Ends what runs, mutations when they are done."""
+        """Ends all operations, and waits for mutations to finish."""
         running = list(self._running.values())
         self._running.clear()
         for each in running:
@@ -278,7 +266,7 @@ class Socket:
             await asyncio.wait(self._tasks)
 
 
-def _lasting(operation: Operation) -> bool:
+def _is_subscription(operation: Operation) -> bool:
     return operation.kind is OperationType.SUBSCRIPTION
 
 

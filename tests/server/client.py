@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 IN_TIME = 60.0
-"""Seconds in which whatever is waited for must have come, also on a busy machine."""
+"""Seconds within which anything awaited must arrive, even on a busy machine."""
 PROTOCOL = "graphql-transport-ws"
 
 
@@ -123,11 +123,11 @@ class Stream:
         return message["payload"]["data"]
 
     async def take(self, count: int) -> list[Any]:
-        """The next results, as many as asked for."""
+        """The next `count` results."""
         return [await self.next() for _ in range(count)]
 
     async def rest(self) -> list[Any]:
-        """What comes until the operation completes."""
+        """The results until the operation completes."""
         found = []
         with contextlib.suppress(StopAsyncIteration):
             while True:
@@ -135,18 +135,18 @@ class Stream:
         return found
 
     async def refusal(self) -> Refused:
-        """The refusal that must come instead of any result."""
+        """The refusal that must arrive instead of a result."""
         message = await self.message()
         assert message["type"] == "error", message
         return Refused(message["payload"])
 
     async def stop(self) -> None:
-        """Says that no more is wanted."""
+        """Stops the operation."""
         await self._socket.send({"id": self.id, "type": "complete"})
 
 
 class Socket:
-    """One WebSocket. `other` gathers what came that belongs to no operation."""
+    """One WebSocket. `other` collects messages that belong to no operation."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
@@ -187,7 +187,7 @@ class Socket:
         await self.connection.send(json.dumps(message))
 
     async def subscribe(self, query: str, **variables: Any) -> Stream:
-        """Begins an operation."""
+        """Starts an operation."""
         stream = Stream(self, uuid.uuid4().hex)
         self._streams[stream.id] = stream
         await self.send(subscribe_message(stream.id, query, variables))
@@ -195,7 +195,7 @@ class Socket:
 
 
 async def begin(url: str, token: str | None = None, **options: Any) -> ClientConnection:
-    """A connection that the server has acknowledged; the credential goes with its connection_init."""
+    """A connection that the server has acknowledged. The credential is sent in connection_init."""
     options = {"compression": None, "max_size": None, "ping_interval": None, "open_timeout": IN_TIME, **options}
     connection = await connect(url, subprotocols=[PROTOCOL], proxy=None, **options)  # type: ignore[list-item]
     assert connection.subprotocol == PROTOCOL
@@ -206,5 +206,5 @@ async def begin(url: str, token: str | None = None, **options: Any) -> ClientCon
 
 
 def subscribe_message(id: str, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The message that begins an operation."""
+    """The message that starts an operation."""
     return {"id": id, "type": "subscribe", "payload": {"query": query, "variables": dict(variables)}}

@@ -1,4 +1,4 @@
-"""Trusted documents to serve, in each of the forms that they come in."""
+"""Trusted documents, in each of their forms."""
 
 import hashlib
 import json
@@ -22,12 +22,12 @@ fragment Page on SessionConnection {
 fragment Row on Session {
   id
 }"""
-"""The operation `Two` as a compiler of clients prints it, with its fragments."""
+"""The operation `Two` as a client's compiler prints it, with its fragments."""
 EVENTS = "subscription Events { spaceEvents { seq } }"
 
 
 def hash_of(text: str) -> str:
-    """The id of a document without another."""
+    """The default id of a document."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -35,7 +35,7 @@ class Documents:
     """The same operations as a folder and as manifests."""
 
     def written(self, folder: Path) -> Path:
-        """A folder with folders, of files with one operation, several, and none."""
+        """A nested folder of files with one operation, several, and none."""
         (folder / "below").mkdir(parents=True)
         (folder / "viewer.graphql").write_text(TEXT + "\n")
         (folder / "two.graphql").write_text(TWO)

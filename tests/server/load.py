@@ -1,4 +1,4 @@
-"""Clients that go on through crashes: writers that try again with the same key, followers that resume at last + 1."""
+"""Clients that survive crashes: writers that retry with the same key, followers that resume at last + 1."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ subscription($root: ID!, $positions: [SessionPosition!]) {
 
 @dataclass
 class Load:
-    """What was sent to some sessions and what was acknowledged of it. Each content names its key, part and size."""
+    """Writes to some sessions, and which were acknowledged. Each content names its key, part and size."""
 
     server: Server
     sessions: Sequence[str]
@@ -45,7 +45,7 @@ class Load:
             await self._progress.wait()
 
     async def write(self, client: Client, writer: int) -> None:
-        """Appends until it is stopped, each until it is acknowledged."""
+        """Appends until stopped, and retries each append until it is acknowledged."""
         number = 0
         while not self.stopped:
             key, size = f"w{writer}-{number}", self.chance.choice((1, 1, 2, 3, 5))
@@ -59,7 +59,7 @@ class Load:
             number += 1
 
     async def fork(self, client: Client, parent_id: str) -> None:
-        """Forks sessions until it is stopped, each fork until it is acknowledged."""
+        """Forks sessions until stopped, and retries each fork until it is acknowledged."""
         number = 0
         while not self.stopped:
             key = f"f-{parent_id}-{number}"
@@ -93,14 +93,14 @@ class Follower:
         self._progress = asyncio.Event()
 
     async def of_session(self) -> None:
-        """Follows the one session, from its beginning, for ever."""
+        """Follows the one session from its start, forever."""
         (id,) = self.seen
         await self._follow(
             lambda socket: socket.subscribe(FOLLOW, id=id, **{"from": len(self.seen[id])}), "sessionEvents"
         )
 
     async def of_space(self, root_id: str) -> None:
-        """Follows all sessions under a root, from their beginning, for ever."""
+        """Follows all sessions under a root from their start, forever."""
 
         def subscribe(socket: Socket) -> Any:
             positions = [{"sessionId": id, "fromSeq": len(events)} for id, events in self.seen.items()]
@@ -130,7 +130,7 @@ class Follower:
             self._progress.set()
 
     async def caught_up(self, logs: Mapping[str, Sequence[Any]]) -> None:
-        """Returns once it has seen as many events as these logs hold."""
+        """Returns once it has seen as many events as these logs have."""
         while any(len(self.seen[id]) < len(logs[id]) for id in self.seen):
             self._progress.clear()
             await self._progress.wait()
@@ -138,7 +138,7 @@ class Follower:
 
 @asynccontextmanager
 async def running(*tasks: asyncio.Task[None]) -> AsyncIterator[None]:
-    """Lets tasks run beside the block, which fails as soon as one of them does."""
+    """Runs tasks along with the block, which fails as soon as one of them does."""
     block = asyncio.current_task()
     assert block is not None
     failed: list[BaseException] = []
@@ -166,7 +166,7 @@ async def running(*tasks: asyncio.Task[None]) -> AsyncIterator[None]:
 
 
 def check_whole(logs: Mapping[str, Sequence[Any]], load: Load) -> None:
-    """No acknowledged event is lost, none is there twice, none is torn from the others of its append."""
+    """No acknowledged event is lost or stored twice, and no append is stored in part."""
     found: dict[str, tuple[str, int, int]] = {}
     for id, events in logs.items():
         assert [event["seq"] for event in events] == list(range(len(events)))
@@ -175,7 +175,7 @@ def check_whole(logs: Mapping[str, Sequence[Any]], load: Load) -> None:
             key, part, size = events[seq]["content"].split("/")
             assert part == "0", f"{id} at {seq}: the first part of {key} is missing"
             contents = [event["content"] for event in events[seq : seq + int(size)]]
-            assert contents == [f"{key}/{place}/{size}" for place in range(int(size))], f"{id} at {seq}: torn"
+            assert contents == [f"{key}/{index}/{size}" for index in range(int(size))], f"{id} at {seq}: torn"
             assert key not in found, f"{key} is there twice: {found[key]} and {(id, seq)}"
             found[key] = (id, seq, int(size))
             seq += int(size)

@@ -1,4 +1,4 @@
-"""What tests ask of a server all the time."""
+"""Operations that many tests run."""
 
 import asyncio
 import contextlib
@@ -25,20 +25,20 @@ subscription($id: ID!, $from: Int) { sessionEvents(sessionId: $id, fromSeq: $fro
 
 
 async def create(client: Client, id: str, parent_id: str | None = None, **given: Any) -> str:
-    """Makes a session; returns its id."""
+    """Creates a session and returns its id."""
     made = await client.run(CREATE, input={"id": id, "parentId": parent_id, **given})
     assert made["createSession"]["session"]["id"] == id
     return id
 
 
 async def fork(client: Client, source_id: str, id: str, **given: Any) -> str:
-    """Forks a session; returns the child's id."""
+    """Forks a session and returns the child's id."""
     await client.run(FORK, input={"sourceId": source_id, "id": id, **given})
     return id
 
 
 async def append(client: Client, id: str, *events: dict[str, Any], **given: Any) -> dict[str, Any]:
-    """Appends events; returns where they went."""
+    """Appends events and returns their position."""
     made = await client.run(APPEND, input={"sessionId": id, "events": events, **given})
     appended: dict[str, Any] = made["appendEvents"]
     return appended
@@ -50,7 +50,7 @@ def user(content: str, **given: Any) -> dict[str, Any]:
 
 
 def texts(count: int, first: int = 0) -> list[dict[str, Any]]:
-    """Messages that say their seq, if the first one has seq `first`."""
+    """Messages that contain their seq, if the first one gets seq `first`."""
     return [user(f"message {seq}") for seq in range(first, first + count)]
 
 
@@ -66,10 +66,10 @@ async def log(client: Client, id: str) -> list[dict[str, Any]]:
         assert page["events"], f"the log of {id} ends at {len(events)}, its head is {page['head']}"
 
 
-async def slot_writes_until_told(client: Client, stream: Stream, id: str) -> None:
-    """Writes a session's system prompt until a subscription of slots tells of it, and then to its newest version.
+async def slot_writes_until_sent(client: Client, stream: Stream, id: str) -> None:
+    """Writes a session's system prompt until a subscription of slots sends it, up to its newest version.
 
-    When such a subscription is registered is not said otherwise.
+    Nothing else shows when such a subscription is registered.
     """
     query = 'mutation($id: ID!) { putSystemPrompt(sessionId: $id, content: "x") { slot { version } } }'
     seen, written = 0, -1

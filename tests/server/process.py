@@ -12,8 +12,10 @@ import httpx
 import psutil
 
 SAPWOOD = Path(sys.executable).with_name("sapwood")
-START_SECONDS = 30.0
-END_SECONDS = 30.0
+START_SECONDS = 120.0
+"""Bound for a start, even on a busy machine."""
+END_SECONDS = 120.0
+"""Bound for a shutdown."""
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
@@ -39,17 +41,17 @@ class Server:
 
     @property
     def process(self) -> psutil.Process:
-        """The process, to be measured or limited."""
+        """The process, for measurements and limits."""
         assert self._process is not None
         return psutil.Process(self._process.pid)
 
     @property
     def output(self) -> str:
-        """What all starts have printed."""
+        """The output of all starts."""
         return self._log.read_text()
 
     def start(self) -> None:
-        """Starts the process and returns once it has said where it listens."""
+        """Starts the process and returns once it has printed its address."""
         begin = self._log.stat().st_size if self._log.exists() else 0
         where = ["--data-dir", str(self._place)] if isinstance(self._place, Path) else ["--database-url", self._place]
         with self._log.open("ab") as log:
@@ -68,7 +70,7 @@ class Server:
         self.url = found.group()
 
     def ready(self) -> tuple[int, dict[str, object]]:
-        """What the server says of its readiness: the status and the answer."""
+        """The status and the body of the server's readiness."""
         answer = httpx.get(f"{self.url}/readyz", timeout=60, verify=False)
         return answer.status_code, answer.json()
 

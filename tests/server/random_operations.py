@@ -1,4 +1,4 @@
-"""Random operations over the schema as built: most are valid, some nearly so, some are broken texts."""
+"""Random operations on the schema: most are valid, some nearly so, some are broken texts."""
 
 import json
 import random
@@ -51,7 +51,7 @@ TOKENS = (
 
 
 class Operations:
-    """Random operations about sessions of these ids."""
+    """Random operations on sessions with these ids."""
 
     def __init__(self, schema: GraphQLSchema, ids: list[str], seed: int) -> None:
         self._schema = schema
@@ -86,15 +86,15 @@ class Operations:
 
     def _broken(self, text: str) -> str:
         """A text with a fault somewhere."""
-        place = self._random.randrange(len(text))
-        end = place + self._random.randrange(1, 20)
+        start = self._random.randrange(len(text))
+        end = start + self._random.randrange(1, 20)
         return self._random.choice(
             (
-                text[:place] + text[place + 1 :],
-                text[:place] + self._random.choice(TOKENS) + text[place:],
-                text[:place] + text[end:],
-                text[:end] + text[place:],
-                text[:place],
+                text[:start] + text[start + 1 :],
+                text[:start] + self._random.choice(TOKENS) + text[start:],
+                text[:start] + text[end:],
+                text[:end] + text[start:],
+                text[:start],
                 text.replace("id", "idd", 1),
                 text.replace("{", "{ ...Missing ", 1),
                 text + " fragment Unused on Query { __typename }",
@@ -147,7 +147,7 @@ class Operations:
         return f"{name}: {self._literal(value, argument.type)}"
 
     def _value(self, kind: Any) -> Any:
-        """A value as a variable has it."""
+        """A random value for a variable."""
         if isinstance(kind, GraphQLNonNull):
             return None if self._chance(0.02) else self._value(kind.of_type)
         if self._chance(0.05):
@@ -193,7 +193,7 @@ class Operations:
         return (None, True, 2**63, -1.5, self._random.choice(TEXTS), 0)[choice]
 
     def _literal(self, value: Any, kind: Any) -> str:
-        """A value as a document has it."""
+        """A value as a literal in a document."""
         bare = kind.of_type if isinstance(kind, GraphQLNonNull) else kind
         if isinstance(bare, GraphQLEnumType) and isinstance(value, str):
             return value

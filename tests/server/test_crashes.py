@@ -1,10 +1,11 @@
-"""Processes that are killed at random moments under load, and what is left."""
+"""Processes that are killed at random moments under load, and what they leave."""
 
 import asyncio
 import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pymongo
 import pytest
@@ -20,14 +21,14 @@ SESSIONS = 4
 WRITERS = 8
 CATCH_UP_SECONDS = 60.0
 SEED = int(os.environ.get("SAPWOOD_TEST_SEED", random.SystemRandom().randrange(2**32)))
-"""Printed, so that the choices of a failed run can be made again."""
+"""Printed, so that a failed run can be repeated."""
 
 Restart = Callable[[], None]
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[MongoServer]:
-    """A MongoDB server of the test's own, to be killed."""
+    """A MongoDB server of the test's own, which it may kill."""
     server = MongoServer(tmp_path / "mongodb")
     server.start()
     yield server
@@ -36,7 +37,7 @@ def database(tmp_path: Path) -> Iterator[MongoServer]:
 
 @pytest.fixture(params=["server on sqlite", "server on mongodb", "mongodb"])
 def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Server, Path | str, Restart]]:
-    """A server, where its data are, and how to kill and start again what this test kills."""
+    """A server, the location of its data, and a function that kills and restarts what this test kills."""
     what, _, store = request.param.partition(" on ")
     database: MongoServer | None = None if store == "sqlite" else request.getfixturevalue("database")
     place: Path | str = tmp_path / "data" if database is None else f"{database.url}crashes"
@@ -60,16 +61,17 @@ def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Ser
 
 
 def _end_transactions(database: MongoServer) -> None:
-    """Ends what a killed server left under way, which MongoDB else does after a minute; until then it blocks others."""
+    """Ends transactions of a killed server; MongoDB does that after a minute, and until then they block others."""
+    client: pymongo.MongoClient[dict[str, Any]]
     with pymongo.MongoClient(database.url) as client:
         client.admin.command("killAllSessions", [])
 
 
 @pytest.mark.timeout(600)
-async def test_what_is_acknowledged_outlives_kills_at_random_moments(
+async def test_acknowledged_writes_survive_kills_at_random_moments(
     killed: tuple[Server, Path | str, Restart],
 ) -> None:
-    """No acknowledged event is lost, none is there twice, none is torn, and each subscriber sees the exact log."""
+    """No acknowledged event is lost or stored twice, no append is torn, and each subscriber sees the exact log."""
     server, place, restart = killed
     print(f"seed {SEED}")
     chance = random.Random(SEED)
@@ -103,13 +105,13 @@ async def test_what_is_acknowledged_outlives_kills_at_random_moments(
             assert follower.seen == {id: logs[id] for id in follower.seen}
     where = ["--data-dir", str(place)] if isinstance(place, Path) else ["--database-url", place]
     check = await asyncio.create_subprocess_exec(SAPWOOD, "check", *where, stdout=asyncio.subprocess.PIPE)
-    said, _ = await check.communicate()
-    assert check.returncode == 0, said.decode()
+    output, _ = await check.communicate()
+    assert check.returncode == 0, output.decode()
     assert await asyncio.to_thread(server.end) == 0
 
 
 async def _check_forks(client: Client, parent_id: str, logs: dict[str, list[dict[str, object]]], load: Load) -> None:
-    """Each acknowledged fork is there once and whole: a part of its source's log, then its prompt."""
+    """Each acknowledged fork exists once and whole: a prefix of its source's log, then its prompt."""
     query = "query($id: ID!) { topologyNode(id: $id) { children { id sourceSessionId forkSeq } } }"
     children = (await client.run(query, id=parent_id))["topologyNode"]["children"]
     by_id = {child["id"]: child for child in children}

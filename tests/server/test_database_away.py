@@ -1,4 +1,4 @@
-"""A database that goes away under a running server, and comes back."""
+"""A database that becomes unavailable under a running server, and returns."""
 
 import asyncio
 import contextlib
@@ -16,13 +16,13 @@ from websockets.exceptions import ConnectionClosed
 from storage.sqlite.database import FILE
 from tests.conftest import MongoServer
 from tests.server.client import Client, Refused, Socket, Stream, begin
-from tests.server.operations import FOLLOW, append, create, log, slot_writes_until_told, texts
+from tests.server.operations import FOLLOW, append, create, log, slot_writes_until_sent, texts
 from tests.server.process import Server
 
 BACK_SECONDS = 60.0
 ALIVE_SECONDS = 5.0
 SHARED_LOCKS = (8, 120)
-"""How many bytes of SQLite's shared memory file are its locks, and from where on (sqlite.org/walformat.html)."""
+"""Size and offset in bytes of the locks in SQLite's shared memory file (sqlite.org/walformat.html)."""
 WRITE = "mutation { createSession(input: {}) { session { id } } }"
 SPACE = "subscription($positions: [SessionPosition!]) { spaceEvents(positions: $positions) { sessionId seq } }"
 SLOTS = "subscription($root: ID) { slotChanges(rootId: $root) { name slot { version } } }"
@@ -32,7 +32,7 @@ FOREST = """subscription($root: ID) { forestChanges(rootId: $root) {
 
 @dataclass
 class Outage:
-    """How the database under a server is taken away and brought back; `reads` says whether it can still be read."""
+    """Takes the database from under a server and brings it back; `reads` says whether it can still be read."""
 
     server: Server
     begin: Callable[[], None]
@@ -42,7 +42,7 @@ class Outage:
 
 @pytest.fixture(params=["sqlite locked", "sqlite without disk space", "mongodb killed"])
 def outage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Outage]:
-    """A server on each store, with what takes its database away.
+    """A server on each store, with a way to take its database away.
 
     The SQLite file can't be used while another process holds all of its locks, nor written where no byte more fits on
     the disk, which a limit on the process's files is like.
@@ -89,7 +89,7 @@ def _limit_files(server: Server, bytes: int | None) -> None:
 
 @contextlib.asynccontextmanager
 async def away(outage: Outage) -> AsyncIterator[None]:
-    """The time in which the database is away."""
+    """A context during which the database is away."""
     await asyncio.to_thread(outage.begin)
     try:
         yield
@@ -98,7 +98,7 @@ async def away(outage: Outage) -> AsyncIterator[None]:
 
 
 async def until_done(operation: Callable[[], Awaitable[Any]]) -> Any:
-    """The result of an operation that is tried as long as the database is out of reach."""
+    """The result of an operation that is retried while the database is unavailable."""
     async with asyncio.timeout(BACK_SECONDS):
         while True:
             try:
@@ -110,9 +110,9 @@ async def until_done(operation: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def subscribe_to_all(client: Client, socket: Socket, root: str) -> dict[str, Stream]:
-    """A subscription of each kind, all of them registered and with nothing left to tell."""
+    """A subscription of each kind, all registered and with nothing left to send."""
     slots = await socket.subscribe(SLOTS, root=root)
-    await slot_writes_until_told(client, slots, root)
+    await slot_writes_until_sent(client, slots, root)
     events = await socket.subscribe(FOLLOW, id=root, **{"from": 0})
     space = await socket.subscribe(SPACE, positions=[{"sessionId": root, "fromSeq": 0}])
     forest = await socket.subscribe(FOREST, root=root)
@@ -121,8 +121,8 @@ async def subscribe_to_all(client: Client, socket: Socket, root: str) -> dict[st
     return {"events": events, "space": space, "forest": forest, "slots": slots}
 
 
-async def test_requests_are_unavailable_and_subscriptions_wait_until_it_is_back(outage: Outage) -> None:
-    """No request is wrongly answered, no subscriber is told of an error, and none has lost an event."""
+async def test_requests_are_unavailable_and_subscriptions_wait_during_an_outage(outage: Outage) -> None:
+    """No request gets a wrong answer, and no subscriber gets an error or misses an event."""
     server = outage.server
     query = "query($id: ID!) { session(id: $id) { head } }"
     put = 'mutation($id: ID!) { putInsight(input: {sessionId: $id, content: "x"}) { sessionId } }'
@@ -147,15 +147,15 @@ async def test_requests_are_unavailable_and_subscriptions_wait_until_it_is_back(
             else:
                 await asyncio.gather(*map(refused, [*writes, *reads]))
             for name, stream in streams.items():
-                assert stream.messages.empty(), f"{name} was told {stream.messages.get_nowait()}"
+                assert stream.messages.empty(), f"{name} got {stream.messages.get_nowait()}"
         done = await until_done(lambda: append(client, "root", *texts(2, 3), idempotencyKey="k"))
         assert (done["firstSeq"], done["head"]) == (3, 5)
         await until_done(lambda: client.run(put, id="root"))
         stored = await log(client, "root")
         assert [event["content"] for event in stored] == [f"message {seq}" for seq in range(5)]
         assert [result["sessionEvents"] for result in await streams["events"].take(2)] == stored[3:]
-        told = [result["spaceEvents"] for result in await streams["space"].take(2)]
-        assert told == [{"sessionId": "root", "seq": seq} for seq in (3, 4)]
+        sent = [result["spaceEvents"] for result in await streams["space"].take(2)]
+        assert sent == [{"sessionId": "root", "seq": seq} for seq in (3, 4)]
         assert (await streams["slots"].next())["slotChanges"]["name"] == "INSIGHT"
         while (await streams["forest"].next())["forestChanges"]["upserted"] != [{"id": "root", "head": 5}]:
             pass
@@ -164,8 +164,8 @@ async def test_requests_are_unavailable_and_subscriptions_wait_until_it_is_back(
         assert (await streams["space"].next())["spaceEvents"]["seq"] == 5
 
 
-async def test_readiness_falls_and_rises(outage: Outage) -> None:
-    """While nothing can be written the server is not ready, and says why."""
+async def test_readiness_follows_an_outage(outage: Outage) -> None:
+    """While nothing can be written, the server is not ready and reports the reason."""
     server = outage.server
     async with Client(lambda: server.graphql) as client:
         await create(client, "root")
@@ -181,8 +181,8 @@ async def test_readiness_falls_and_rises(outage: Outage) -> None:
         await until_done(lambda: create(client, "again"))
 
 
-async def test_the_server_itself_stays_alive(outage: Outage) -> None:
-    """What waits for the database does not hold up what needs none of it."""
+async def test_the_server_answers_what_needs_no_database(outage: Outage) -> None:
+    """Requests that wait for the database do not hold up others."""
     server = outage.server
     async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
         await create(client, "root")
@@ -198,8 +198,8 @@ async def test_the_server_itself_stays_alive(outage: Outage) -> None:
             assert (await waiting).code == "UNAVAILABLE"
 
 
-async def test_a_new_socket_is_told_to_try_again_later(outage: Outage) -> None:
-    """Where it can't be looked up who calls: not that it is forbidden."""
+async def test_a_new_socket_is_closed_with_try_again_later(outage: Outage) -> None:
+    """The caller can't be looked up, so the close code must not be that of a forbidden one."""
     server = outage.server
     await (await begin(server.socket)).close()
     async with away(outage), asyncio.timeout(BACK_SECONDS):

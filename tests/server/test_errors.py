@@ -14,7 +14,9 @@ from server.auth.caller import Caller
 from server.settings import Settings
 from server.telemetry.metrics import Metrics
 from server.telemetry.observer import Observer
-from server.transport.operations import Operations, Refused, Request
+from server.transport.answer import Refused
+from server.transport.operations import Operations
+from server.transport.request import Request
 from storage.access_key import AccessRole
 from storage.sqlite.database import FILE
 from storage.store import Store

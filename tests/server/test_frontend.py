@@ -1,4 +1,4 @@
-"""The page at /: served where it was built, under a strict content policy, and in nobody's way where it was not."""
+"""The page at /: served if it is built, under a strict content policy; the server runs without it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ OPERATIONS = paths.ROOT / "frontend-example" / "src"
 
 
 def client(tmp_path: Path, page: Path) -> httpx.AsyncClient:
-    """A client of an application whose page is looked for in a folder. Its store stays closed."""
+    """A client of an application with its page in this folder. Its store stays closed."""
     app = create_app(Settings(data_dir=tmp_path / "data", frontend_dir=page))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://page")
 
@@ -43,7 +43,7 @@ def page(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_the_page_is_asked_for_anew_and_its_assets_are_kept(tmp_path: Path, page: Path) -> None:
+async def test_the_page_is_revalidated_and_its_assets_are_cached(tmp_path: Path, page: Path) -> None:
     async with client(tmp_path, page) as http:
         index = await http.get("/")
         asset = await http.get("/assets/index-1a2b.js")
@@ -71,19 +71,19 @@ async def test_nothing_else_is_served(tmp_path: Path, page: Path, path: str) -> 
         assert (await http.get(path)).status_code == 404
 
 
-async def test_the_page_is_only_read(tmp_path: Path, page: Path) -> None:
+async def test_the_page_accepts_only_reading_methods(tmp_path: Path, page: Path) -> None:
     async with client(tmp_path, page) as http:
         assert (await http.post("/")).status_code == 405
 
 
-async def test_without_a_page_the_server_runs_all_the_same(tmp_path: Path) -> None:
+async def test_without_a_page_the_server_runs(tmp_path: Path) -> None:
     async with client(tmp_path, tmp_path / "nowhere") as http:
         assert (await http.get("/")).status_code == 404
         assert (await http.get("/healthz")).status_code == 200
 
 
 class _WithTypeNames(Visitor):
-    """What caching clients send: each object's type asked for too."""
+    """Adds `__typename` to each selection, as caching clients do."""
 
     def leave_field(self, node: FieldNode, *_: Any) -> Any:
         if node.selection_set is None:
@@ -117,7 +117,7 @@ async def test_each_operation_of_the_page_is_a_trusted_document(tmp_path: Path) 
 
 
 def _used(node: Any, fragments: Sequence[FragmentDefinitionNode]) -> list[FragmentDefinitionNode]:
-    """The fragments that an operation spreads, and those that these spread."""
+    """The fragments that an operation uses, directly or through others."""
     text = print_ast(node)
     direct = [fragment for fragment in fragments if f"...{fragment.name.value}\n" in text]
     found = dict.fromkeys(fragment.name.value for fragment in direct)

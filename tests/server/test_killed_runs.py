@@ -1,4 +1,4 @@
-"""A runtime that goes on after the server was killed between two of its requests."""
+"""An agent runtime that continues after the server was killed between two of its requests."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ PUT = "mutation($id: ID!, $text: String!) { putInsight(input: {sessionId: $id, c
 REPAIR = "mutation($id: ID!) { repairSession(sessionId: $id) { events { seq type } } }"
 
 
-async def test_chunks_are_a_marked_answer_that_the_whole_one_does_not_double(serve: Serve) -> None:
+async def test_chunks_become_a_marked_answer_that_the_whole_one_replaces(serve: Serve) -> None:
     server = serve()
     async with Client(lambda: server.graphql) as client:
         await create(client, "a")
@@ -58,7 +58,7 @@ async def test_a_consumed_insight_is_in_the_same_context_again(serve: Serve) -> 
         assert (await context())["insight"]["content"] == "second"
 
 
-async def test_a_turn_that_was_torn_is_ended_once(serve: Serve) -> None:
+async def test_an_interrupted_turn_is_ended_once(serve: Serve) -> None:
     server = serve()
     async with Client(lambda: server.graphql) as client:
         await create(client, "a")

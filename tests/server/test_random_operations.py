@@ -1,4 +1,4 @@
-"""Whatever is asked, the server answers it or says why not."""
+"""The server answers or refuses any operation."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ AT_ONCE = 10
 JSON = {"content-type": "application/json"}
 SEED = 20_261_129
 GROWTH = 128 * 1024 * 1024
-"""Bytes that the second half may add: caches are full by then, and the data themselves are small."""
+"""Bytes that the second half may add: caches are full by then, and the data are small."""
 
 
 async def test_random_operations_never_fail_in_the_server(serve: Serve) -> None:
@@ -33,18 +33,18 @@ async def test_random_operations_never_fail_in_the_server(serve: Serve) -> None:
 
 
 async def run(server: Server, count: int, parts: int) -> tuple[Counter[str], list[int]]:
-    """How random operations went, and the bytes of the server's process after each part of them."""
+    """The outcomes of random operations, and the memory of the server after each part of them."""
     outcomes: Counter[str] = Counter()
     sizes = []
     async with Client(lambda: server.graphql) as client:
         ids = [f"random-{number}" for number in range(12)]
-        for place, id in enumerate(ids[:6]):
-            await create(client, id, ids[place - 1] if place % 3 else None)
+        for index, id in enumerate(ids[:6]):
+            await create(client, id, ids[index - 1] if index % 3 else None)
             await append(client, id, *texts(4))
         await fork(client, ids[0], ids[6], atSeq=2)
-        operations = Operations(build_schema()._schema, ids, SEED)  # type: ignore[attr-defined]
+        operations = Operations(build_schema()._schema, ids, SEED)
 
-        # A connection each: one that was idle for long could be closed just as it is used again.
+        # A connection each: an idle one could be closed just as it is used again.
         async with httpx.AsyncClient(
             verify=False, timeout=90, limits=httpx.Limits(max_keepalive_connections=0)
         ) as http:
@@ -63,7 +63,7 @@ async def run(server: Server, count: int, parts: int) -> tuple[Counter[str], lis
 
 
 def check(answer: httpx.Response, request: object) -> str:
-    """How it went: a code, or `answered`."""
+    """The outcome: a code, or `answered`."""
     assert answer.status_code < 500, (answer.text, request)
     body = json.loads(answer.content)
     codes = [error["extensions"]["code"] for error in body.get("errors", [])]

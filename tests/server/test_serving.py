@@ -1,4 +1,4 @@
-"""Serve and demo as people run them: what they print, how they end, and what keeps them from starting."""
+"""`serve` and `demo` from the command line: output, exit codes, and errors at start."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def test_every_setting_is_a_flag_and_a_variable() -> None:
         assert f"SAPWOOD_{name.upper()}" in text
 
 
-def test_serve_says_where_the_data_are_and_ends_with_0(place: Path | str) -> None:
+def test_serve_prints_where_the_data_are_and_ends_with_0(place: Path | str) -> None:
     with running("serve", "--port", "0", *where(place)) as (process, line):
         name = f"SQLite file {place}/{FILE}" if isinstance(place, Path) else "MongoDB 127.0.0.1:"
         assert line.startswith(f"Sapwood 0.1.0 keeps its data in {name}")
@@ -47,7 +47,7 @@ def test_flags_win_over_variables(tmp_path: Path) -> None:
         assert str(tmp_path / "flag") in line
 
 
-def test_interrupting_serve_is_no_failure(tmp_path: Path) -> None:
+def test_interrupting_serve_is_not_a_failure(tmp_path: Path) -> None:
     with running("serve", "--port", "0", "--data-dir", tmp_path) as (process, _):
         assert end(process, signal.SIGINT) == 0
         assert process.communicate() == ("", "")
@@ -78,7 +78,7 @@ def test_workers_share_the_port(place: Path | str) -> None:
         assert end(process) == 0
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -87,11 +87,11 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"sapwood: can't listen on 127.0.0.1 port {port} (Address already in use): "
-        "end what listens there, or choose another --port (0 takes a free one)\n"
+        "stop the program that uses the port, or use another --port (0 picks a free one)\n"
     )
 
 
-def test_an_address_of_no_machine_is_told(tmp_path: Path) -> None:
+def test_an_address_of_another_machine_is_an_error(tmp_path: Path) -> None:
     for host in ("192.0.2.1", "no.such.host.invalid"):
         done = run("serve", "--port", "0", "--host", host, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (1, "")
@@ -117,7 +117,7 @@ def test_a_command_that_only_reads_makes_no_store(tmp_path: Path, command: list[
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_file_that_is_no_database_is_told(tmp_path: Path, command: list[str]) -> None:
+def test_a_file_that_is_not_a_database_is_an_error(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / FILE).write_text("in the way" * 1000)
     done = run(*command, "--data-dir", "data", cwd=tmp_path)
@@ -126,7 +126,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path, command: list[str]) 
 
 
 @pytest.mark.parametrize("command", WRITING, ids=" ".join)
-def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path, command: list[str]) -> None:
+def test_a_data_folder_that_cannot_be_written_is_an_error(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "file").write_text("in the way")
     done = run(*command, "--data-dir", "file/data", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
@@ -139,7 +139,7 @@ def test_a_data_folder_that_cannot_be_written_is_told(tmp_path: Path, command: l
     ("version", "told"), [(99, "a newer Sapwood (schema version 99"), (1, "an earlier pre-release of Sapwood")]
 )
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_a_file_of_another_version_is_told(tmp_path: Path, command: list[str], version: int, told: str) -> None:
+def test_a_file_of_another_version_is_an_error(tmp_path: Path, command: list[str], version: int, told: str) -> None:
     (tmp_path / "data").mkdir()
     with closing(sqlite3.connect(tmp_path / "data" / FILE)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
@@ -150,7 +150,7 @@ def test_a_file_of_another_version_is_told(tmp_path: Path, command: list[str], v
 
 
 @pytest.mark.parametrize("url", ["mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=200", "mongodb://%", "mysql://x"])
-def test_a_database_that_cannot_be_opened_is_told(tmp_path: Path, url: str) -> None:
+def test_a_database_that_cannot_be_opened_is_an_error(tmp_path: Path, url: str) -> None:
     done = run("serve", "--port", "0", "--database-url", url, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "SAPWOOD_DATABASE_URL" in done.stderr
@@ -204,7 +204,7 @@ def test_the_demo_shows_a_forest_and_something_live(place: Path | str, tmp_path:
     assert run("check", *where(place)).returncode == 0
 
 
-def test_the_demo_sends_people_to_the_page_where_it_is_built(tmp_path: Path) -> None:
+def test_the_demo_prints_the_address_of_the_page_if_it_is_built(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<title>A page</title>")
     arguments = ("--port", "0", "--data-dir", tmp_path / "data", "--frontend-dir", tmp_path)
     with running("demo", *arguments) as (process, _):

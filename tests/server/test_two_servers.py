@@ -38,9 +38,9 @@ async def clients(servers: list[Server]) -> AsyncIterator[list[Client]]:
 
 
 async def test_fifty_appenders_on_two_servers(servers: list[Server], clients: list[Client], name: str) -> None:
-    """Each log is contiguous, each answer true, and a subscriber on either server sees each event once, in order."""
+    """Each log is contiguous, each answer is right, and subscribers on both servers see each event once, in order."""
     root = await create(clients[0], name)
-    ids = [await create(clients[place % 2], f"{name}-{place}", root) for place in range(SESSIONS)]
+    ids = [await create(clients[index % 2], f"{name}-{index}", root) for index in range(SESSIONS)]
     left = iter(range(APPENDS))
     chance = random.Random(5)
     answered: dict[str, dict[int, list[str]]] = {id: {} for id in ids}
@@ -85,18 +85,18 @@ async def test_fifty_appenders_on_two_servers(servers: list[Server], clients: li
 
 
 async def test_many_first_appends_at_once_on_an_empty_store(serve: Serve, name: str) -> None:
-    """Sessions are made and written to by both servers at once, from the first moment on."""
+    """Both servers create and write sessions at the same time, from the start."""
     one, two = serve(), serve()
     async with Client(lambda: one.graphql) as first, Client(lambda: two.graphql) as second:
 
-        async def begin(place: int) -> None:
-            maker, other = (first, second) if place % 2 else (second, first)
-            id = await create(maker, f"{name}-{place}")
+        async def begin(index: int) -> None:
+            maker, other = (first, second) if index % 2 else (second, first)
+            id = await create(maker, f"{name}-{index}")
             await asyncio.gather(append(other, id, *texts(1)), append(maker, id, *texts(1)))
 
-        await asyncio.gather(*(begin(place) for place in range(20)))
-        for place in range(20):
-            assert [event["seq"] for event in await log(first, f"{name}-{place}")] == [0, 1]
+        await asyncio.gather(*(begin(index) for index in range(20)))
+        for index in range(20):
+            assert [event["seq"] for event in await log(first, f"{name}-{index}")] == [0, 1]
         roots = (await second.run("{ roots { index } }"))["roots"]
         assert [root["index"] for root in roots] == list(range(20))
 
@@ -112,7 +112,7 @@ async def test_a_stale_head_conflicts_on_the_other_server_too(clients: list[Clie
     assert len(await log(clients[1], name)) == 3
 
 
-async def test_of_fifty_that_expect_the_same_head_one_wins(clients: list[Client], name: str) -> None:
+async def test_one_of_fifty_that_expect_the_same_head_wins(clients: list[Client], name: str) -> None:
     await create(clients[0], name)
     await append(clients[0], name, *texts(3))
 
@@ -131,12 +131,12 @@ async def test_of_fifty_that_expect_the_same_head_one_wins(clients: list[Client]
     assert events[3]["content"] == str(results.index(3)) and len(events) == 4
 
 
-async def test_one_key_is_written_once_whichever_server_takes_it(clients: list[Client], name: str) -> None:
-    """Also when both get it at once; and a key of a creation makes one session."""
+async def test_an_idempotency_key_is_written_once_whichever_server_gets_it(clients: list[Client], name: str) -> None:
+    """Also when both get it at the same time; a key of a creation makes one session."""
     await create(clients[0], name)
     for number in range(10):
         tries = [
-            append(clients[place % 2], name, *texts(2, 2 * number), idempotencyKey=f"k{number}") for place in range(6)
+            append(clients[index % 2], name, *texts(2, 2 * number), idempotencyKey=f"k{number}") for index in range(6)
         ]
         answers = await asyncio.gather(*tries)
         assert {answer["firstSeq"] for answer in answers} == {2 * number}
@@ -144,12 +144,12 @@ async def test_one_key_is_written_once_whichever_server_takes_it(clients: list[C
     events = await log(clients[0], name)
     assert [event["content"] for event in events] == [f"message {seq}" for seq in range(20)]
     query = "mutation($key: String!) { createSession(input: {idempotencyKey: $key}) { session { id } } }"
-    made = await asyncio.gather(*(clients[place % 2].run(query, key=name) for place in range(6)))
+    made = await asyncio.gather(*(clients[index % 2].run(query, key=name) for index in range(6)))
     assert len({one["createSession"]["session"]["id"] for one in made}) == 1
 
 
 async def test_renames_slots_refs_and_moves_make_no_append_stale(clients: list[Client], name: str) -> None:
-    """The writer's heads are always the true ones though the session changes under it on the other server."""
+    """The writer's heads stay right while the session changes through the other server."""
     for part in ("", "-a", "-b"):
         await create(clients[0], f"{name}{part}")
     changes = [

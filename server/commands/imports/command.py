@@ -14,7 +14,7 @@ from server.commands.imports.follow import follow_all
 from server.commands.imports.inputs import Input, inputs
 from server.commands.imports.report import Report
 from server.commands.imports.run import import_all
-from server.commands.options import DEFAULTS, DatabaseUrl, DataDir, Json, Space, settings_of
+from server.commands.options import Json, Space, takes_settings
 from server.commands.terminal import opened
 from server.settings import Settings
 from server.stores import exists, scratch_store
@@ -35,7 +35,9 @@ def _format(value: str | None) -> str | None:
     return value
 
 
+@takes_settings("database_url", "data_dir")
 def import_files(
+    settings: Settings,
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files, folders and globs; - is standard input.")],
     format: Annotated[
         str | None,
@@ -48,8 +50,6 @@ def import_files(
     follow: Annotated[bool, typer.Option("--follow", help="Keep importing as the files grow, until Ctrl-C.")] = False,
     as_json: Json = False,
     space: Space = "default",
-    database_url: DatabaseUrl = DEFAULTS.database_url,
-    data_dir: DataDir = DEFAULTS.data_dir,
 ) -> None:
     """Import logs of agents into a space.
 
@@ -61,7 +61,6 @@ def import_files(
         raise typer.BadParameter("can't be combined with --dry-run", param_hint="--follow")
     if follow and "-" in paths:
         raise typer.BadParameter("standard input can't be followed: name a file", param_hint="--follow")
-    settings = settings_of(database_url=database_url, data_dir=data_dir)
     report = Report(as_json, dry=dry_run)
     with contextlib.ExitStack() as stack:
         if follow:

@@ -1,4 +1,4 @@
-"""API keys over HTTP and WebSocket: who is let in, who is told to go, and what each role may do."""
+"""API keys over HTTP and WebSocket: valid and revoked keys, and what each role may do."""
 
 import asyncio
 import contextlib
@@ -72,7 +72,7 @@ async def test_a_key_opens_its_space_with_its_role(store: Store, serve: Serve) -
             assert await stream.next() == {"viewer": {"space": space, "role": role.value}}
 
 
-async def test_whoever_has_no_good_credential_is_refused(store: Store, serve: Serve) -> None:
+async def test_a_caller_without_a_valid_credential_is_refused(store: Store, serve: Serve) -> None:
     good = await key(store, "a")
     revoked, expiring = await key(store, "a"), await key(store, "a", expires_at=now() + 1_000)
     await revoke(store, revoked)
@@ -110,7 +110,7 @@ async def test_whoever_has_no_good_credential_is_refused(store: Store, serve: Se
     assert (await asyncio.to_thread(server.ready))[0] == 200
 
 
-async def test_each_role_may_do_what_is_its_own_and_no_more(store: Store, serve: Serve) -> None:
+async def test_each_role_may_do_its_own_operations_and_no_others(store: Store, serve: Serve) -> None:
     server = serve()
     needed = {
         "{ roots { id } }": AccessRole.VIEWER,
@@ -136,7 +136,7 @@ async def test_each_role_may_do_what_is_its_own_and_no_more(store: Store, serve:
 async def test_a_revoked_key_is_refused_and_its_sockets_are_closed(
     store: Store, serve: Serve, place: Path | str
 ) -> None:
-    """Those of other keys go on, also of the same space."""
+    """Sockets of other keys stay open, also in the same space."""
     server = serve()
     going, staying = await key(store, "a"), await key(store, "a")
     async with (
@@ -192,13 +192,13 @@ async def test_the_first_key_ends_open_access_for_good(store: Store, serve: Serv
 
 
 async def test_an_unknown_credential_is_refused_where_none_is_needed(shared: Server) -> None:
-    """Whoever shows one believes to be somebody, and must not work as somebody else."""
+    """Its sender expects to be a certain caller, and must not work as the open one."""
     for headers in (authorization("sapwood_0123456789abcdef_" + "A" * 43), authorization("x.y.z")):
         assert (await ask(shared, headers)).status_code == 401
 
 
-async def test_open_access_wants_a_host_header_of_this_machine(store: Store, serve: Serve) -> None:
-    """A page of a name that was made to point here, and asks under that name, is refused; a key needs no such help."""
+async def test_open_access_requires_a_host_header_of_this_machine(store: Store, serve: Serve) -> None:
+    """A page whose name was made to resolve to this machine is refused; a request with a key is not."""
     server = serve()
     port = server.url.rpartition(":")[2]
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "localhost", "api.localhost"):
@@ -213,7 +213,7 @@ async def test_open_access_wants_a_host_header_of_this_machine(store: Store, ser
     assert (await ask(server, {"Host": "sapwood.example", **authorization(text)})).status_code == 200
 
 
-async def test_the_last_use_of_a_key_is_noted(store: Store, serve: Serve) -> None:
+async def test_the_last_use_of_a_key_is_recorded(store: Store, serve: Serve) -> None:
     before = now()
     server = serve()
     used, unused = await key(store, "a"), await key(store, "a")
@@ -255,7 +255,7 @@ def test_serve_refuses_other_machines_without_access_control(place: Path | str, 
         assert answer.json()["data"] == {"viewer": {"space": "default", "role": "ADMIN"}}
 
 
-def test_serve_takes_other_machines_with_a_key(place: Path | str) -> None:
+def test_serve_accepts_other_machines_with_a_key(place: Path | str) -> None:
     made = json.loads(run("keys", "create", "--role", "viewer", "--space", "a", "--json", *where(place)).stdout)
     with running("serve", "--port", "0", "--host", "0.0.0.0", *where(place), address=ANY_ADDRESS) as (_, line):
         port = line.rpartition(":")[2].removesuffix("/graphql\n")
@@ -311,7 +311,7 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(place: Path | str)
         ["--role", "admin", "--expires-in", "tomorrow"],
     ],
 )
-def test_a_wrong_way_to_make_a_key_is_told_and_makes_no_store(tmp_path: Path, options: list[str]) -> None:
+def test_wrong_options_for_a_key_are_an_error_and_make_no_store(tmp_path: Path, options: list[str]) -> None:
     done = run("keys", "create", *options, "--data-dir", tmp_path / "data")
     assert (done.returncode, done.stdout) == (2, "")
     assert not (tmp_path / "data").exists()

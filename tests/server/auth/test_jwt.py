@@ -31,7 +31,7 @@ WITH_SECRET = ("--jwt-secret", SECRET, *WHO)
 
 
 def claims(**given: Any) -> dict[str, Any]:
-    """Those of a good token, but for what is given; None leaves a claim out."""
+    """The claims of a valid token, apart from those given; None leaves one out."""
     good = {"iss": ISSUER, "aud": AUDIENCE, "exp": int(time()) + 600, "space": "a", "role": "agent"}
     return {name: value for name, value in {**good, **given}.items() if value is not None}
 
@@ -84,7 +84,7 @@ class Issuer:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """One kind of store is enough for what none of them takes part in."""
+    """These tests do not depend on the store, so one kind is enough."""
     return tmp_path / "data"
 
 
@@ -119,7 +119,7 @@ async def opens(server: Server, token: str, space: str = "a", role: str = "AGENT
 
 
 def unsigned(**given: Any) -> str:
-    return jwt.encode(claims(**given), None, "none")
+    return jwt.encode(claims(**given), "", "none")
 
 
 async def test_a_token_of_the_shared_secret_opens_its_space(serve: Serve) -> None:
@@ -247,7 +247,7 @@ async def test_while_the_issuer_cannot_be_reached_the_answer_is_to_try_again(ser
         (["--jwt-jwks-url", "a.example", *WHO], "SAPWOOD_JWT_JWKS_URL"),
     ],
 )
-def test_settings_that_do_not_go_together_are_told(tmp_path: Path, options: list[str], named: str) -> None:
+def test_settings_that_do_not_go_together_are_an_error(tmp_path: Path, options: list[str], named: str) -> None:
     done = run("serve", "--port", "0", "--data-dir", tmp_path, *options)
     assert (done.returncode, done.stdout) == (1, "")
     assert named in done.stderr and len(done.stderr.splitlines()) == 1

@@ -18,7 +18,7 @@ ALLOWED, OTHER = "https://a.example", "https://b.example"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """One kind of store is enough for what none of them takes part in."""
+    """These tests do not depend on the store, so one kind is enough."""
     return tmp_path / "data"
 
 
@@ -53,7 +53,7 @@ async def test_a_foreign_origin_is_refused(shared: Server, origin: str) -> None:
     assert not await opens_socket(shared, origin)
 
 
-async def test_pages_of_the_server_itself_and_what_is_no_page_may_ask(shared: Server) -> None:
+async def test_pages_of_the_server_itself_and_other_clients_are_let_in(shared: Server) -> None:
     for origin in (None, shared.url):
         answer = await ask(shared, origin)
         assert answer.json()["data"] == {"viewer": {"space": "default"}}
@@ -61,7 +61,7 @@ async def test_pages_of_the_server_itself_and_what_is_no_page_may_ask(shared: Se
     assert (await ask(shared, OTHER, **{"Sec-Fetch-Site": "same-origin"})).status_code == 200
 
 
-async def test_an_allowed_origin_may_ask_and_gets_cors_headers(serve: Serve) -> None:
+async def test_an_allowed_origin_is_let_in_and_gets_cors_headers(serve: Serve) -> None:
     server = serve("--allowed-origins", f"{ALLOWED}, http://c.example:8080")
     for origin in (ALLOWED, "http://c.example:8080"):
         answer = await ask(server, origin)
@@ -94,7 +94,7 @@ async def test_any_origin_can_be_allowed(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("setting", ["a.example", "https://a.example/path", "https://a.example,nothing", "null"])
-def test_what_is_no_origin_is_told(tmp_path: Path, setting: str) -> None:
+def test_a_setting_that_is_not_an_origin_is_an_error(tmp_path: Path, setting: str) -> None:
     done = run("serve", "--port", "0", "--workers", "2", "--data-dir", tmp_path, "--allowed-origins", setting)
     assert (done.returncode, done.stdout) == (1, "")
     assert "SAPWOOD_ALLOWED_ORIGINS" in done.stderr and len(done.stderr.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Token buckets and socket counts, by the rule and with a clock of the test's own."""
+"""Token buckets and socket counts, with a clock of the test's own."""
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,8 @@ def test_a_bucket_gives_its_burst_at_once_and_then_its_rate() -> None:
     burst=st.integers(1, 20),
     gaps=st.lists(st.floats(0, 2), min_size=1, max_size=200),
 )
-def test_no_stretch_of_time_sees_more_than_burst_and_rate_allow(rate: int, burst: int, gaps: list[float]) -> None:
-    """And whoever waits as long as told is let in."""
+def test_no_period_sees_more_than_burst_and_rate_allow(rate: int, burst: int, gaps: list[float]) -> None:
+    """A caller that waits for the reported time is let in."""
     buckets = TokenBuckets(rate, burst)
     now, passed = 0.0, []
     for gap in gaps:
@@ -40,20 +40,20 @@ def test_no_stretch_of_time_sees_more_than_burst_and_rate_allow(rate: int, burst
             assert last - first + 1 <= burst + (passed[last] - passed[first]) * rate + 1e-3
 
 
-def test_a_clock_that_goes_back_gives_nothing() -> None:
+def test_a_clock_that_runs_backwards_adds_no_tokens() -> None:
     buckets = TokenBuckets(rate=1, burst=1)
     assert buckets.take("a", 100) == 0
     assert buckets.take("a", 50) == 1
 
 
-def test_callers_that_come_once_are_forgotten() -> None:
+def test_full_buckets_are_dropped() -> None:
     buckets = TokenBuckets(rate=1, burst=5)
     for number in range(5 * FORGET_AT):
         buckets.take(f"caller-{number}", number / 1_000)
     assert len(buckets) <= FORGET_AT + 1
 
 
-def test_a_caller_beyond_its_rate_is_told_when_to_come_again() -> None:
+def test_a_caller_beyond_its_rate_gets_the_seconds_to_wait() -> None:
     buckets = TokenBuckets(rate=0.1, burst=1)
     admit(buckets, "a", 0)
     with pytest.raises(RateLimited) as refused:

@@ -1,4 +1,4 @@
-"""A credential sees its own space alone: what another space owns is, on every path, as if nobody had it."""
+"""A credential sees only its own space: what another space owns looks as if it did not exist, on every path."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.server.auth import tenancy
 from tests.server.client import Client, Refused, Socket
 from tests.server.commands.runner import run, where
 from tests.server.conftest import new_place
-from tests.server.operations import append, create, slot_writes_until_told, user
+from tests.server.operations import append, create, slot_writes_until_sent, user
 from tests.server.process import Server
 
 CONTRACT = build_schema(paths.CONTRACT_SDL.read_text())
@@ -24,7 +24,7 @@ MARK = "classified"
 THEIRS, OURS = "their-space", "our-space"
 FOREIGN, OWN, NOBODY = "their-session", "own-session", "no-session"
 OWN_EFFECT = {"putFormDefinition"}
-"""What makes something of that name in the caller's own space, as for a name that nobody has."""
+"""Fields that create something of that name in the caller's own space, as for an unused name."""
 
 
 def roots(schema: Any) -> dict[str, set[str]]:
@@ -66,7 +66,7 @@ class Tenants:
         return Client(lambda: self.server.graphql, key)
 
     async def state(self) -> Any:
-        """All that the other space holds, as it sees it itself."""
+        """Everything in the other space, as its own key sees it."""
         slot = "{ content version }"
         parts = [
             f"""forest {{ nodeCount nodes {{ id label status parentId index refs updatedAt session {{ head updatedAt
@@ -142,7 +142,7 @@ async def answer(tenants: Tenants, client: Client, operation: str, call: str, id
 async def test_what_another_space_owns_is_as_if_nobody_had_it(
     tenants: Tenants, ours: Client, operation: str, call: str
 ) -> None:
-    """The answer is the one for an id that nobody has, tells nothing of what is there, and changes nothing there."""
+    """The answer is that for an unused id, reveals nothing of the other space, and changes nothing there."""
     before = await tenants.state()
     assert MARK in json.dumps(before)
     found = await answer(tenants, ours, operation, call, FOREIGN)
@@ -195,8 +195,8 @@ async def test_a_cursor_of_another_space_is_refused(tenants: Tenants, ours: Clie
     assert MARK not in refusal.message and THEIRS not in refusal.message
 
 
-async def test_nothing_live_of_another_space_is_heard(tenants: Tenants, ours: Client) -> None:
-    """Each of them is registered once it has told of something; then the other space writes, and then this one."""
+async def test_no_live_event_of_another_space_is_sent(tenants: Tenants, ours: Client) -> None:
+    """Each is registered once it has sent something; then the other space writes, and then this one."""
     own = await create(ours, f"s{uuid.uuid4().hex[:12]}")
     await append(ours, own, user("first"))
     rename = "mutation($id: ID!, $label: String!) { renameSession(id: $id, label: $label) { session { id } } }"
@@ -212,7 +212,7 @@ async def test_nothing_live_of_another_space_is_heard(tenants: Tenants, ours: Cl
             ... on ForestDelta { upserted { id } removedIds } } }""")
         assert other not in (await forest.next())["forestChanges"]["forest"]["roots"]
         slots = await socket.subscribe("subscription { slotChanges { sessionId name slot { version } } }")
-        await slot_writes_until_told(ours, slots, own)
+        await slot_writes_until_sent(ours, slots, own)
         for client, id in ((theirs, other), (ours, own)):
             await append(client, id, user("x"))
             await client.run(rename, id=id, label="new")

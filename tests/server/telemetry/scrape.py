@@ -1,4 +1,4 @@
-"""What a server tells Prometheus, read by Prometheus's own client."""
+"""A server's metrics, parsed by Prometheus's own client."""
 
 import asyncio
 from collections.abc import Callable

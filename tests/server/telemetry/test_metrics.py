@@ -81,7 +81,7 @@ async def test_subscriptions_are_counted_while_they_last_and_when_they_end(serve
     assert found.value("operations_total", kind="subscription", name="Follow", outcome="stopped") == 1
 
 
-async def test_a_scrape_of_several_workers_tells_of_all(serve: Serve, name: str) -> None:
+async def test_a_scrape_of_several_workers_covers_all_of_them(serve: Serve, name: str) -> None:
     """Whichever worker answers; a worker that is killed leaves its counts behind, and none of its gauges."""
     server = serve("--workers", "2")
 
@@ -135,7 +135,7 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     ],
     indirect=["own"],
 )
-def test_metrics_are_told_to_those_who_may_read_them(own: Server, headers: dict[str, str], status: int) -> None:
+def test_metrics_are_served_to_those_who_may_read_them(own: Server, headers: dict[str, str], status: int) -> None:
     assert httpx.get(f"{own.url}/metrics", headers=headers, verify=False).status_code == status
 
 

@@ -1,4 +1,4 @@
-"""What an attacker tries first, over HTTP and sockets: bombs, and the twelve checks of graphql-cop."""
+"""Common attacks over HTTP and sockets: bombs, and the twelve checks of graphql-cop."""
 
 import contextlib
 import json
@@ -27,12 +27,12 @@ CHECKS: dict[str, dict[str, Any]] = {
         "query": "{ __schema { ...A } } fragment A on __Schema { __typename ...B } fragment B on __Schema { ...A }"
     },
 }
-"""Those whose documents must be refused as a whole, whatever the settings."""
+"""Checks whose documents must be refused whole, whatever the settings."""
 
 
 @contextlib.contextmanager
 def serving(folder: Path, *options: str) -> Iterator[Server]:
-    """A server, that must end well and without a traceback."""
+    """A server, which must end with 0 and without a traceback."""
     server = Server(folder / "data", folder / "log", *options)
     server.start()
     yield server
@@ -42,7 +42,7 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that runs trusted documents alone."""
+    """A server that runs trusted documents only."""
     folder = tmp_path_factory.mktemp("closed")
     documents = DOCUMENTS.written(folder / "documents")
     with serving(folder, "--documents", str(documents), "--documents-only") as server:
@@ -51,14 +51,14 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def as_it_is(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without any setting."""
+    """A server with default settings."""
     with serving(tmp_path_factory.mktemp("open")) as server:
         yield server
 
 
 @pytest.fixture(params=["as_it_is", "closed"])
 def either(request: pytest.FixtureRequest) -> Server:
-    """A server as it is by default, and one that runs trusted documents alone."""
+    """A server with default settings, and one that runs trusted documents only."""
     found: Server = request.getfixturevalue(request.param)
     return found
 
@@ -70,7 +70,7 @@ def post(server: Server, content: Any, **headers: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_a_check_finds_nothing(either: Server, name: str) -> None:
+def test_a_check_of_graphql_cop_finds_nothing(either: Server, name: str) -> None:
     answer = post(either, CHECKS[name]).json()
     assert "data" not in answer or answer["data"] is None
     assert len(answer["errors"]) < 10
@@ -87,13 +87,13 @@ def test_nothing_is_traced(either: Server) -> None:
         assert not {"tracing", "exception", "stacktrace"} & set(re.findall(r"\w+", answer.text.lower()))
 
 
-def test_mutations_do_not_go_by_get(either: Server) -> None:
+def test_mutations_by_get_are_refused(either: Server) -> None:
     answer = httpx.get(either.graphql, params={"query": "mutation { __typename }"}, verify=False)
     assert answer.status_code in (403, 405) and "data" not in answer.json()
 
 
 def test_forms_are_refused(either: Server) -> None:
-    """As url-encoded bodies, and as parameters of a POST without a body."""
+    """Both url-encoded bodies and parameters of a POST without a body."""
     for answer in (
         httpx.post(either.graphql, data={"query": VIEWER}, verify=False),
         httpx.post(either.graphql, params={"query": "query {__typename}"}, verify=False),
@@ -101,13 +101,13 @@ def test_forms_are_refused(either: Server) -> None:
         assert answer.status_code == 415 and "data" not in answer.json()
 
 
-def test_there_is_no_trace_of_an_ide_where_only_trusted_queries_go(closed: Server) -> None:
+def test_there_is_no_ide_with_documents_only(closed: Server) -> None:
     answer = httpx.get(closed.graphql, headers={"accept": "text/html"}, verify=False)
     assert not re.search("graphiql|playground", answer.text.lower())
 
 
-def test_only_trusted_documents_run_where_nothing_else_does(closed: Server) -> None:
-    """Not even introspection; names are not suggested, and queries that nobody trusts don't go by GET."""
+def test_only_trusted_documents_run_with_documents_only(closed: Server) -> None:
+    """Introspection is refused too, names are not suggested, and untrusted queries are refused by GET."""
     for query in ("{ __typename }", "query { __schema { directive } }", get_introspection_query(), "{ viewr }"):
         answer = post(closed, {"query": query})
         assert answer.status_code == 403
@@ -126,7 +126,7 @@ def test_defaults_are_as_open_as_documented(as_it_is: Server) -> None:
 
 
 async def test_bombs_are_refused_over_http_and_sockets(client: Client, socket: Socket) -> None:
-    """All of them soon, and the server goes on."""
+    """Each is refused soon, and the server keeps running."""
     for text, counted in bombs.TOO_COMPLEX.values():
         over_http = await client.refusal(text)
         over_socket = await (await socket.subscribe(text)).refusal()
@@ -137,7 +137,7 @@ async def test_bombs_are_refused_over_http_and_sockets(client: Client, socket: S
     assert await client.run(VIEWER) == {"viewer": {"space": "default"}}
 
 
-async def test_each_answer_tells_its_cost(client: Client, socket: Socket, name: str) -> None:
+async def test_each_answer_has_its_cost(client: Client, socket: Socket, name: str) -> None:
     query = "query($n: Int!) { listSessions(first: $n) { nodes { id } } }"
     for count in (0, 3):
         answer = await client.answer(query, {"n": count})
@@ -148,8 +148,8 @@ async def test_each_answer_tells_its_cost(client: Client, socket: Socket, name: 
     assert failed["extensions"]["cost"]["requested"] == 1
 
 
-async def test_pages_within_pages_are_refused_by_their_cost(client: Client, socket: Socket) -> None:
-    """A page as large as may be is not."""
+async def test_nested_pages_are_refused_for_their_cost(client: Client, socket: Socket) -> None:
+    """A page of the largest size is not refused."""
     query = """query($n: Int!, $m: Int!) { listSessions(first: $n) { nodes {
       id events(first: $m) { events { seq } } } } }"""
     await client.run(query, n=90, m=1000)
@@ -164,7 +164,7 @@ async def test_pages_within_pages_are_refused_by_their_cost(client: Client, sock
     assert (await (await socket.subscribe(query, n=200, m=1000)).refusal()).code == "QUERY_TOO_COMPLEX"
     fields = "id label status turnCount head lastEventAt updatedAt memory { content version } insight { content }"
     await client.run(f"{{ digests(first: 10000) {{ asOf nodes {{ {fields} node {{ depth }} }} }} }}")
-    ids = [f"x{place}" for place in range(1_000)]
+    ids = [f"x{index}" for index in range(1_000)]
     await client.run("query($ids: [ID!]!) { sessions(ids: $ids) { id label status head } }", ids=ids)
     refusal = await client.refusal("query($n: Int!) { listSessions(first: $n) { nodes { id } } }", n=100_000)
     assert refusal.code == "BAD_INPUT"

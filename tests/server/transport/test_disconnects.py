@@ -1,4 +1,4 @@
-"""Queries that nobody waits for or that take too long, and clients that stop reading."""
+"""Queries of disconnected clients and queries that take too long, and clients that stop reading."""
 
 import asyncio
 import contextlib
@@ -27,13 +27,13 @@ LONG = """query($id: ID!) { topologyNode(id: $id) {
   children { parent { children { parent { children { parent { children { parent { children { id } } } } } } } } } } }"""
 """Looks up WIDTH ** 5 nodes, which takes long on any machine."""
 DEAR = ("--max-cost", "1000000000000")
-"""What lets such a query begin at all."""
+"""Settings that let such a query start at all."""
 
 
 async def wide(client: Client, id: str) -> None:
-    """A session of so many children."""
+    """A session with so many children."""
     await create(client, id)
-    await asyncio.gather(*(create(client, f"{id}-{place}", id) for place in range(WIDTH)))
+    await asyncio.gather(*(create(client, f"{id}-{index}", id) for index in range(WIDTH)))
 
 
 async def under_way(server: Server, count: int) -> None:
@@ -54,8 +54,8 @@ async def test_a_query_that_takes_too_long_is_stopped_on_every_transport(serve: 
         refusal = await (await socket.subscribe(LONG, id=name)).refusal()
         assert refusal.code == "UNAVAILABLE"
         async with opened(server, LONG, id=name) as (_, events):
-            event, told = await events.next()
-            assert (event, told["errors"][0]["extensions"]["code"]) == ("next", "UNAVAILABLE")
+            event, answer = await events.next()
+            assert (event, answer["errors"][0]["extensions"]["code"]) == ("next", "UNAVAILABLE")
             assert await events.next() == ("complete", None)
         async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
             answer = await http.post(server.graphql, json={"query": LONG, "variables": {"id": name}})
@@ -75,22 +75,22 @@ def database(tmp_path: Path) -> Iterator[MongoServer]:
     database.stop()
 
 
-async def test_queries_whose_clients_have_gone_are_stopped(
+async def test_queries_of_disconnected_clients_are_stopped(
     request: pytest.FixtureRequest, database: MongoServer, tmp_path: Path, name: str
 ) -> None:
-    """On every transport, while the database answers nothing. One that is waited for is answered when it does."""
+    """On every transport, while the database does not answer. A query whose client stays is answered when it does."""
     server = Server(f"{database.url}leaving", tmp_path / "log", *DEAR)
     server.start()
     request.addfinalizer(server.end)
-    message = {"query": "query($id: ID!) { session(id: $id) { id } }", "variables": {"id": name}}
-    body = json.dumps(message).encode()
-    subscribe = json.dumps(subscribe_message("1", message["query"], {"id": name}))
+    query = "query($id: ID!) { session(id: $id) { id } }"
+    body = json.dumps({"query": query, "variables": {"id": name}}).encode()
+    subscribe = json.dumps(subscribe_message("1", query, {"id": name}))
     where = urlsplit(server.url)
     async with Client(lambda: server.graphql) as client:
         await create(client, name)
         completing, dropped = await begin(server.socket), await begin(server.socket)
         database.pause()
-        staying = asyncio.create_task(client.run(message["query"], id=name))
+        staying = asyncio.create_task(client.run(query, id=name))
         requests = []
         for accept in ("*/*", "text/event-stream"):
             _, writer = await asyncio.open_connection(where.hostname, where.port)
@@ -130,8 +130,8 @@ async def fill(client: Client, id: str) -> None:
         await append(client, id, *(user("x" * 100_000) for _ in range(40)))
 
 
-async def test_a_socket_whose_client_reads_nothing_is_closed_and_told_where_to_resume(serve: Serve, name: str) -> None:
-    """A client that wakes up in time reads what was under way, then why, and a seq that it has not seen past."""
+async def test_a_stalled_socket_is_closed_with_the_position_to_resume_from(serve: Serve, name: str) -> None:
+    """A client that reads on in time gets what was sent, then the reason, with a seq that it has not seen past."""
     server = serve("--send-timeout", "1")
     async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
         await create(client, name)
@@ -155,7 +155,7 @@ async def test_a_socket_whose_client_reads_nothing_is_closed_and_told_where_to_r
         assert len(await healthy.take(120)) == 120
 
 
-async def test_an_event_stream_whose_client_reads_nothing_is_cut_off(serve: Serve, name: str) -> None:
+async def test_a_stalled_event_stream_is_cut_off(serve: Serve, name: str) -> None:
     server = serve("--send-timeout", "1")
     async with Client(lambda: server.graphql) as client:
         await create(client, name)
@@ -171,8 +171,8 @@ async def test_an_event_stream_whose_client_reads_nothing_is_cut_off(serve: Serv
             await has_subscriptions(server, 0)
 
 
-async def test_a_slow_reader_is_no_stalled_one(serve: Serve, name: str) -> None:
-    """It takes several times the send timeout for what waits for it, and gets all of it."""
+async def test_a_slow_reader_is_not_dropped(serve: Serve, name: str) -> None:
+    """It needs several times the send timeout to read what is sent, and gets all of it."""
     server = serve("--send-timeout", "1")
     async with Client(lambda: server.graphql) as client:
         await create(client, name)

@@ -1,4 +1,4 @@
-"""Who gets the page, and what it may load. tests/browser opens it."""
+"""Which requests get the page, and what it may load. tests/browser opens it."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("own", [True], indirect=True)
-def test_a_browser_gets_a_page_of_our_own_files_alone(own: Server) -> None:
+def test_a_browser_gets_a_page_with_only_our_own_files(own: Server) -> None:
     with httpx.Client(base_url=own.url, verify=False) as http:
         page = http.get("/graphql", headers=BROWSER)
         assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
@@ -46,19 +46,19 @@ def test_queries_by_get_are_answered_in_a_browser_too(own: Server) -> None:
 
 
 @pytest.mark.parametrize("own", [False], indirect=True)
-def test_switched_off_there_is_no_page(own: Server) -> None:
+def test_without_graphiql_there_is_no_page(own: Server) -> None:
     answer = httpx.get(own.graphql, headers=BROWSER, verify=False)
     assert answer.status_code == 400 and answer.headers["content-type"].startswith("application/json")
     assert httpx.get(f"{own.url}/graphiql/graphiql.js", verify=False).status_code == 404
 
 
-def test_the_licences_of_what_is_served_are_beside_it() -> None:
+def test_the_licences_of_served_files_are_beside_them() -> None:
     licences = (FOLDER / "LICENSES").read_text()
     for package in ("graphiql 4.1.2: MIT", "react 19.3.1: MIT", "graphql 16.15.0: MIT", "graphql-ws 6.4.2: MIT"):
         assert package in licences
 
 
-def test_no_address_of_the_page_lets_others_frame_it(shared: Server) -> None:
+def test_no_address_of_the_page_can_be_framed(shared: Server) -> None:
     for address in (shared.graphql, shared.graphql.replace("/graphql", "/graphiql/index.html")):
         answer = httpx.get(address, headers=BROWSER, verify=False)
         assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""What goes over HTTP: errors and where they are, JSON to the letter, instants, limits, health."""
+"""Values and errors over HTTP: the paths of errors, exact JSON, instants, limits, health."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ CUSTOM = """query($id: ID!) { session(id: $id) { events(first: 1000) { events {
 
 
 def custom(id: str, data: str) -> str:
-    """The body of an append of one custom event, whose data is this JSON text."""
+    """The body of an append of one custom event with this JSON text as data."""
     return (
         f'{{"query": {json.dumps(APPEND)}, "variables": {{"input": {{"sessionId": "{id}", '
         f'"events": [{{"custom": {{"name": "n", "data": {data}}}}}]}}}}}}'
@@ -23,7 +23,7 @@ def custom(id: str, data: str) -> str:
 
 
 async def stored(client: Client, id: str, data: str) -> Any:
-    """What comes back of the JSON text `data` as a custom event's: the text itself is sent."""
+    """The data that the server returns for a custom event with the JSON text `data`, sent verbatim."""
     answer = json.loads((await client.post(custom(id, data))).content)
     assert "errors" not in answer, answer
     found = await client.run(CUSTOM, id=id)
@@ -31,7 +31,7 @@ async def stored(client: Client, id: str, data: str) -> Any:
 
 
 async def refused(client: Client, id: str, data: str) -> dict[str, Any]:
-    """The first error of an append of the JSON text `data`, after which the log must be as before."""
+    """The first error of an append of the JSON text `data`, which must leave the log unchanged."""
     answer = json.loads((await client.post(custom(id, data))).content)
     head = (await client.run("query($id: ID!) { session(id: $id) { head } }", id=id))["session"]["head"]
     assert head == 0
@@ -55,8 +55,8 @@ async def refused(client: Client, id: str, data: str) -> dict[str, Any]:
         '{"__typename": "x", "type": "custom"}',
     ],
 )
-async def test_json_comes_back_to_the_letter(client: Client, name: str, data: str) -> None:
-    """Key order, integers of 64 bits, floats that are whole, keys with $ and dots, empty ones, NUL."""
+async def test_json_is_returned_exactly(client: Client, name: str, data: str) -> None:
+    """Key order, integers of 64 bits, whole floats, keys with $ and dots, empty keys, NUL."""
     await create(client, name)
     assert json.dumps(await stored(client, name, data)) == json.dumps(json.loads(data))
 
@@ -108,7 +108,7 @@ async def test_a_body_that_is_not_json_is_refused_and_nothing_written(client: Cl
 
 
 async def test_a_number_too_large_for_a_float_is_refused(client: Client, name: str) -> None:
-    """1e999 is JSON, but reads as infinity."""
+    """1e999 is valid JSON, but parses as infinity."""
     await create(client, name)
     answer = await client.post(custom(name, "1e999"))
     assert answer.status_code == 400 or json.loads(answer.content)["errors"][0]["extensions"]["code"] == "BAD_INPUT"
@@ -116,7 +116,7 @@ async def test_a_number_too_large_for_a_float_is_refused(client: Client, name: s
     assert head["session"]["head"] == 0
 
 
-async def test_json_as_a_literal_is_as_exact(client: Client, name: str) -> None:
+async def test_json_in_a_literal_is_returned_exactly(client: Client, name: str) -> None:
     await create(client, name)
     literal = '{b: 1, a: [1.0, 1, null, true, "x", {k: 9223372036854775807}]}'
     events = f'[{{custom: {{name: "n", data: {literal}}}}}]'
@@ -126,7 +126,7 @@ async def test_json_as_a_literal_is_as_exact(client: Client, name: str) -> None:
     assert json.dumps(found["session"]["events"]["events"][0]["data"]) == json.dumps(wanted)
 
 
-async def test_metadata_is_as_exact(client: Client, name: str) -> None:
+async def test_metadata_is_returned_exactly(client: Client, name: str) -> None:
     metadata = {"$set": {"a.b": 1.0}, "": [18446744073709551615, "\0"], "b": 1, "a": 2}
     await create(client, name, metadata=metadata)
     found = await client.run("query($id: ID!) { session(id: $id) { metadata } }", id=name)
@@ -144,7 +144,9 @@ async def test_metadata_is_as_exact(client: Client, name: str) -> None:
         ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
     ],
 )
-async def test_instants_come_back_in_utc_with_milliseconds(client: Client, name: str, given: str, stored: str) -> None:
+async def test_instants_are_returned_in_utc_with_milliseconds(
+    client: Client, name: str, given: str, stored: str
+) -> None:
     await create(client, name)
     await append(client, name, user("x", timestamp=given))
     found = await client.run("query($id: ID!) { session(id: $id) { events { events { timestamp } } } }", id=name)
@@ -154,7 +156,7 @@ async def test_instants_come_back_in_utc_with_milliseconds(client: Client, name:
 @pytest.mark.parametrize(
     "given", ["2026-11-29T19:21:07.250", "2026-11-29", "yesterday", "", 1796000000, "10000-01-01T00:00:00Z"]
 )
-async def test_instants_without_a_zone_and_what_is_none_are_refused(client: Client, name: str, given: Any) -> None:
+async def test_instants_without_a_zone_and_other_texts_are_refused(client: Client, name: str, given: Any) -> None:
     await create(client, name)
     refusal = await client.refusal(APPEND, input={"sessionId": name, "events": [user("x", timestamp=given)]})
     assert refusal.code == "BAD_INPUT"
@@ -203,7 +205,7 @@ async def test_totals_saturate(client: Client, name: str) -> None:
         {"card": {"cardType": "Form", "payload": "a: 1", "card": {}}},
     ],
 )
-async def test_a_bad_event_is_named_by_its_place_and_nothing_is_written(
+async def test_a_bad_event_is_named_by_its_path_and_nothing_is_written(
     client: Client, name: str, event: dict[str, Any]
 ) -> None:
     await create(client, name)
@@ -231,9 +233,7 @@ async def test_a_bad_event_is_named_by_its_place_and_nothing_is_written(
         None,
     ],
 )
-async def test_an_event_that_is_not_one_is_named_by_its_place_in_variables(
-    client: Client, name: str, event: Any
-) -> None:
+async def test_an_invalid_event_is_named_by_its_path_in_variables(client: Client, name: str, event: Any) -> None:
     await create(client, name)
     refusal = await client.refusal(APPEND, input={"sessionId": name, "events": [user("x"), event]})
     assert refusal.code == "BAD_INPUT"
@@ -253,9 +253,7 @@ async def test_an_event_that_is_not_one_is_named_by_its_place_in_variables(
         '{userMessage: {content: "x", timestamp: "2026-01-01"}}',
     ],
 )
-async def test_an_event_that_is_not_one_is_named_by_its_place_in_literals(
-    client: Client, name: str, event: str
-) -> None:
+async def test_an_invalid_event_is_named_by_its_path_in_literals(client: Client, name: str, event: str) -> None:
     await create(client, name)
     events = f'[{{userMessage: {{content: "x"}}}}, {event}]'
     query = f'mutation {{ appendEvents(input: {{sessionId: "{name}", events: {events}}}) {{ head }} }}'
@@ -313,7 +311,7 @@ async def test_every_refusal_has_its_code(client: Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["{", "{ nonsense }", "query($a: Int!) { viewer { space } }", "{ viewer }"])
-async def test_requests_that_are_wrong_as_such_have_a_code_too(client: Client, query: str) -> None:
+async def test_requests_that_can_not_run_have_a_code_too(client: Client, query: str) -> None:
     answer = await client.answer(query)
     assert [error["extensions"]["code"] for error in answer["errors"]] == ["BAD_INPUT"]
 
@@ -350,8 +348,8 @@ async def test_unknown_ids_are_not_found_on_every_mutation(client: Client, name:
     assert found["topologyNode"] == {"childCount": 0, "refs": []}
 
 
-async def test_what_is_too_large_is_refused_before_anything_is_written(client: Client, name: str) -> None:
-    """The limit is named; just below it, all is well."""
+async def test_too_large_inputs_are_refused_before_anything_is_written(client: Client, name: str) -> None:
+    """The message names the limit; a value just below it is accepted."""
     await create(client, name)
     mebibyte = 1024 * 1024
     parts = [user("x" * mebibyte) for _ in range(8)]
@@ -395,7 +393,7 @@ async def test_a_page_beyond_its_limits_is_refused(client: Client, first: int) -
 
 
 @pytest.mark.parametrize("id", ["", "a" * 129, "a b", "a/b", "ä", "a\n"])
-async def test_ids_that_are_none_are_refused(client: Client, id: str) -> None:
+async def test_invalid_ids_are_refused(client: Client, id: str) -> None:
     refusal = await client.refusal(CREATE, input={"id": id})
     assert refusal.code == "BAD_INPUT" and "id" in refusal.message
 
@@ -418,27 +416,27 @@ async def test_a_page_of_events_ends_before_4_mib_but_holds_one(client: Client, 
 
 
 async def test_nested_lookups_of_many_rows_are_right_for_each(client: Client, name: str) -> None:
-    """Rows are looked up together; each gets its own."""
+    """Rows are looked up in one batch; each gets its own value."""
     await create(client, name)
-    for place in range(12):
-        await create(client, f"{name}-{place}", name)
-        await append(client, f"{name}-{place}", *texts(place + 1))
-        await fork(client, f"{name}-{place}", f"{name}-f{place}", atSeq=place)
+    for index in range(12):
+        await create(client, f"{name}-{index}", name)
+        await append(client, f"{name}-{index}", *texts(index + 1))
+        await fork(client, f"{name}-{index}", f"{name}-f{index}", atSeq=index)
     query = """query($id: ID!) { topologyNode(id: $id) { children {
       id session { id head events(last: 1) { events { seq } } } parent { id } siblings { id }
       children { id forkSeq parent { id } ancestors { id } session { stats { inheritedEventCount } } }
     } } }"""
     children = (await client.run(query, id=name))["topologyNode"]["children"]
-    for place, child in enumerate(children):
-        assert child["id"] == f"{name}-{place}" and len(child["siblings"]) == 11
-        assert child["session"] == {"id": child["id"], "head": place + 1, "events": {"events": [{"seq": place}]}}
+    for index, child in enumerate(children):
+        assert child["id"] == f"{name}-{index}" and len(child["siblings"]) == 11
+        assert child["session"] == {"id": child["id"], "head": index + 1, "events": {"events": [{"seq": index}]}}
         assert child["children"] == [
             {
-                "id": f"{name}-f{place}",
-                "forkSeq": place,
+                "id": f"{name}-f{index}",
+                "forkSeq": index,
                 "parent": {"id": child["id"]},
                 "ancestors": [{"id": child["id"]}, {"id": name}],
-                "session": {"stats": {"inheritedEventCount": place}},
+                "session": {"stats": {"inheritedEventCount": index}},
             }
         ]
 
@@ -452,7 +450,7 @@ async def test_health_and_readiness(shared: Server) -> None:
 
 
 @pytest.mark.parametrize("body", ["null", "5", "true", '"x"', "[]", "[{}]", "{", ""])
-async def test_a_body_that_is_no_json_object_is_refused_as_json(client: Client, body: str) -> None:
+async def test_a_body_that_is_not_a_json_object_is_refused_in_json(client: Client, body: str) -> None:
     answer = await client.post(body)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["extensions"]["code"] == "BAD_INPUT"
@@ -465,7 +463,7 @@ async def test_a_subscription_by_post_is_refused(client: Client) -> None:
 
 
 async def test_lone_surrogates_in_ids_are_answered(client: Client, name: str) -> None:
-    """An id that can't be is unknown, and costs the other inputs of a batch nothing."""
+    """An impossible id is unknown, and does not affect the other inputs of a batch."""
     await create(client, name)
     body = json.dumps(
         {
@@ -490,18 +488,18 @@ async def test_a_json_literal_may_hold_variables(client: Client) -> None:
     assert made["createSession"]["session"]["metadata"] == {"a": {"deep": [1.0]}, "b": [None, 2], "c": "t"}
 
 
-async def test_metadata_given_by_a_variable_is_told_by_the_update_itself(client: Client, name: str) -> None:
-    """And by mutations after it."""
+async def test_metadata_given_by_a_variable_is_in_the_answer_to_the_update(client: Client, name: str) -> None:
+    """And in those to later mutations."""
     await create(client, name)
     update = "mutation($i: UpdateSessionInput!) { updateSession(input: $i) { session { metadata } } }"
-    told = {"session": {"metadata": {"a": [1]}}}
-    assert await client.run(update, i={"id": name, "metadata": {"a": [1]}}) == {"updateSession": told}
+    expected = {"session": {"metadata": {"a": [1]}}}
+    assert await client.run(update, i={"id": name, "metadata": {"a": [1]}}) == {"updateSession": expected}
     removal = "mutation($id: ID!) { removeLastEntry(sessionId: $id) { session { metadata } } }"
-    assert await client.run(removal, id=name) == {"removeLastEntry": told}
+    assert await client.run(removal, id=name) == {"removeLastEntry": expected}
 
 
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999-14:00", "0001-01-01T00:00:00+14:00"])
-async def test_an_instant_that_utc_can_not_tell_is_refused(client: Client, instant: str) -> None:
+async def test_an_instant_outside_of_utc_is_refused(client: Client, instant: str) -> None:
     refusal = await client.refusal(
         "query($since: DateTime) { listSessions(updatedSince: $since) { totalCount } }", since=instant
     )

@@ -1,4 +1,4 @@
-"""Clients that are not ours, from npm: the audits of graphql-http, and the clients graphql-ws and graphql-sse."""
+"""Third-party clients from npm: the audits of graphql-http, and the clients graphql-ws and graphql-sse."""
 
 import asyncio
 import contextlib
@@ -26,34 +26,34 @@ async def test_all_audits_of_graphql_over_http_pass(node: Path, shared: Server) 
 
 
 class NodeClient:
-    """A client in a process of its own. What it tells is kept by operation."""
+    """A client in a process of its own. Its messages are queued by operation."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self._told: dict[str, asyncio.Queue[Any]] = {}
+        self._messages: dict[str, asyncio.Queue[Any]] = {}
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             message = json.loads(line)
-            self._told[message.pop("id")].put_nowait(message)
+            self._messages[message.pop("id")].put_nowait(message)
 
     async def begin(self, id: str, query: str, variables: Mapping[str, Any] | None = None) -> None:
-        """Begins an operation."""
+        """Starts an operation."""
         assert self._process.stdin is not None
-        self._told[id] = asyncio.Queue()
+        self._messages[id] = asyncio.Queue()
         line = json.dumps({"id": id, "query": query, "variables": variables})
         self._process.stdin.write(f"{line}\n".encode())
         await self._process.stdin.drain()
 
-    async def told(self, id: str) -> Any:
-        """The next that is told of an operation."""
+    async def next(self, id: str) -> Any:
+        """The client's next message about an operation."""
         async with asyncio.timeout(IN_TIME):
-            return await self._told[id].get()
+            return await self._messages[id].get()
 
     async def end(self) -> None:
-        """Ends the client in good order."""
+        """Ends the client cleanly."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self._process.wait()
@@ -82,24 +82,24 @@ async def started(node: Path, transport: str, server: Server) -> AsyncIterator[N
 async def test_a_client_follows_queries_and_is_refused(
     node: Path, shared: Server, client: Client, name: str, transport: str
 ) -> None:
-    """A mistake in one operation costs the others nothing; a deleted session's subscription completes."""
+    """A faulty operation does not affect the others; a deleted session's subscription completes."""
     await create(client, name)
     await append(client, name, *texts(3))
     async with started(node, transport, shared) as other:
         await other.begin("events", FOLLOW, {"id": name, "from": 0})
         for seq in range(3):
-            told = await other.told("events")
-            assert told["result"]["data"]["sessionEvents"]["content"] == f"message {seq}"
+            message = await other.next("events")
+            assert message["result"]["data"]["sessionEvents"]["content"] == f"message {seq}"
         for id, query in (("syntax", "subscription {"), ("field", "{ nonsense }"), ("unknown", FOLLOW)):
             await other.begin(id, query, {"id": f"{name}-no"} if id == "unknown" else None)
-            told = await other.told(id)
-            assert "error" in told or "errors" in told["result"], told
+            message = await other.next(id)
+            assert "error" in message or "errors" in message["result"], message
         await other.begin("mutation", APPEND, {"id": name})
-        assert (await other.told("mutation"))["result"]["data"] == {"appendEvents": {"head": 4}}
-        assert await other.told("mutation") == {"complete": True}
-        assert (await other.told("events"))["result"]["data"]["sessionEvents"]["seq"] == 3
+        assert (await other.next("mutation"))["result"]["data"] == {"appendEvents": {"head": 4}}
+        assert await other.next("mutation") == {"complete": True}
+        assert (await other.next("events"))["result"]["data"]["sessionEvents"]["seq"] == 3
         await other.begin("query", "query($id: ID!) { session(id: $id) { head } }", {"id": name})
-        assert (await other.told("query"))["result"]["data"] == {"session": {"head": 4}}
-        assert await other.told("query") == {"complete": True}
+        assert (await other.next("query"))["result"]["data"] == {"session": {"head": 4}}
+        assert await other.next("query") == {"complete": True}
         await client.run("mutation($id: ID!) { deleteSession(id: $id) { deletedIds } }", id=name)
-        assert await other.told("events") == {"complete": True}
+        assert await other.next("events") == {"complete": True}

@@ -1,4 +1,4 @@
-"""graphql-transport-ws to the letter: what is told and with which code a socket is closed, as graphql-ws does it."""
+"""graphql-transport-ws: messages and close codes, compared with those of graphql-ws."""
 
 import asyncio
 import json
@@ -99,11 +99,11 @@ CASES: dict[str, tuple[Sequence[str | bytes], int | None]] = {
 
 WAITING = {"ours": "subscription { spaceEvents { seq } }", "reference": "subscription { waiting }"}
 PARSED_LATER = {"syntax error", "empty query"}
-"""Where the reference closes the socket with 4500, which costs its other operations."""
+"""Cases in which the reference closes the socket with 4500, and so ends its other operations."""
 
 
 def running(id: str) -> str:
-    """Begins an operation that goes on."""
+    """Starts an operation that stays open."""
     return subscribe(id=id, payload={"query": "WAITING"})
 
 
@@ -115,8 +115,8 @@ CASES |= {
 }
 
 
-async def told(url: str, waiting: str, frames: Sequence[str | bytes]) -> tuple[list[Any], int | None]:
-    """What a server answers to these frames, one after the other, and with which code it closes the socket."""
+async def answers_to(url: str, waiting: str, frames: Sequence[str | bytes]) -> tuple[list[Any], int | None]:
+    """A server's answers to these frames, sent one by one, and its close code."""
     answers: list[Any] = []
     ends = 0
     async with connect(url, subprotocols=[PROTOCOL], proxy=None, max_size=None) as connection:  # type: ignore[list-item]
@@ -129,7 +129,7 @@ async def told(url: str, waiting: str, frames: Sequence[str | bytes]) -> tuple[l
                         frame = text = frame.replace("WAITING", waiting)
                     await connection.send(frame)
                     if '"subscribe"' not in text or waiting in text:
-                        await connection.send('{"type": "ping", "payload": {"told": true}}')
+                        await connection.send('{"type": "ping", "payload": {"synced": true}}')
                     ends += 1
                     while sum(_ends(answer) for answer in answers) < ends:
                         answers.append(json.loads(await connection.recv()))
@@ -140,13 +140,13 @@ async def told(url: str, waiting: str, frames: Sequence[str | bytes]) -> tuple[l
 
 
 def _ends(answer: Any) -> bool:
-    return answer["type"] in ("complete", "error") or answer.get("payload") == {"told": True}
+    return answer["type"] in ("complete", "error") or answer.get("payload") == {"synced": True}
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_a_socket_is_closed_with_the_right_code_or_goes_on(shared: Server, case: str) -> None:
+async def test_a_socket_is_closed_with_the_right_code_or_stays_open(shared: Server, case: str) -> None:
     frames, code = CASES[case]
-    _, closed = await told(shared.socket, WAITING["ours"], frames)
+    _, closed = await answers_to(shared.socket, WAITING["ours"], frames)
     assert closed == code
 
 
@@ -161,24 +161,24 @@ def reference(node: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", sorted(CASES.keys() - PARSED_LATER))
-async def test_what_is_told_is_what_the_reference_server_tells(reference: str, shared: Server, case: str) -> None:
+async def test_answers_equal_those_of_the_reference_server(reference: str, shared: Server, case: str) -> None:
     frames, _ = CASES[case]
 
     def known(answers: list[Any]) -> list[Any]:
-        """Which errors there are, and what extensions, is each server's own matter."""
+        """Drops errors' details and extensions, in which servers may differ."""
         for answer in answers:
             if answer["type"] == "next":
                 answer["payload"].pop("extensions", None)
         return [{**answer, "payload": "errors"} if answer["type"] == "error" else answer for answer in answers]
 
-    ours, our_code = await told(shared.socket, WAITING["ours"], frames)
-    theirs, their_code = await told(reference, WAITING["reference"], frames)
+    ours, our_code = await answers_to(shared.socket, WAITING["ours"], frames)
+    theirs, their_code = await answers_to(reference, WAITING["reference"], frames)
     assert (known(ours), our_code) == (known(theirs), their_code)
 
 
 @pytest.mark.parametrize("protocols", [None, ["graphql-ws"], ["something", "graphql-ws"]])
-async def test_other_protocols_are_not_spoken(shared: Server, protocols: Any) -> None:
-    """The old one of subscriptions-transport-ws neither, which let clients in that had not said who they are."""
+async def test_other_protocols_are_refused(shared: Server, protocols: Any) -> None:
+    """So is that of subscriptions-transport-ws, which let clients in without connection_init."""
     async with connect(shared.socket, subprotocols=protocols, proxy=None) as connection:
         with pytest.raises(ConnectionClosed):
             async with asyncio.timeout(IN_TIME):
@@ -186,7 +186,7 @@ async def test_other_protocols_are_not_spoken(shared: Server, protocols: Any) ->
     assert connection.close_code == 4406
 
 
-async def test_errors_of_an_operation_have_codes_and_cost_the_others_nothing(
+async def test_errors_of_an_operation_have_codes_and_leave_the_others_running(
     client: Client, socket: Socket, name: str
 ) -> None:
     await create(client, name)
@@ -203,7 +203,7 @@ async def test_errors_of_an_operation_have_codes_and_cost_the_others_nothing(
 
 
 async def test_a_socket_holds_100_subscriptions_and_refuses_one_more(client: Client, shared: Server, name: str) -> None:
-    """Queries and mutations still go, and one that ends makes room."""
+    """Queries and mutations still run, and a subscription that ends makes room."""
     await create(client, name)
     async with Socket.open(shared.socket) as socket:
         streams = [await socket.subscribe(FOLLOW, id=name, **{"from": 0}) for _ in range(100)]
@@ -220,18 +220,18 @@ async def test_a_socket_holds_100_subscriptions_and_refuses_one_more(client: Cli
 @pytest.mark.parametrize("value", ["1" * 30, "[" * 254 + "]" * 254, "[" * 900 + "]" * 900])
 async def test_a_pong_has_the_payload_of_its_ping_whatever_it_is(shared: Server, value: str) -> None:
     ping = f'{{"type": "ping", "payload": {{"a": {value}}}}}'
-    answers, closed = await told(shared.socket, WAITING["ours"], [ping])
+    answers, closed = await answers_to(shared.socket, WAITING["ours"], [ping])
     assert closed is None
     assert answers[0] == {"type": "pong", "payload": {"a": json.loads(value)}}
 
 
-async def test_a_message_with_an_integer_that_can_not_be_read_closes_the_socket(shared: Server) -> None:
+async def test_a_message_with_an_unreadable_integer_closes_the_socket(shared: Server) -> None:
     ping = f'{{"type": "ping", "payload": {{"a": {"1" * 5_000}}}}}'
-    _, closed = await told(shared.socket, WAITING["ours"], [ping])
+    _, closed = await answers_to(shared.socket, WAITING["ours"], [ping])
     assert closed == 4400
 
 
-async def test_a_message_larger_than_a_body_may_be_closes_the_socket(shared: Server) -> None:
+async def test_a_message_over_the_size_limit_closes_the_socket(shared: Server) -> None:
     connection = await begin(shared.socket)
     with pytest.raises(ConnectionClosed):
         await connection.send(json.dumps(subscribe_message("1", "{ __typename }", {"x": "x" * 12 * 1024 * 1024})))
@@ -240,18 +240,18 @@ async def test_a_message_larger_than_a_body_may_be_closes_the_socket(shared: Ser
     assert connection.close_code == 1009
 
 
-async def test_a_mutation_that_nobody_waits_for_is_done(client: Client, shared: Server, name: str) -> None:
-    """Its socket goes at once, or the client says that it wants to hear no more: what it began is written."""
+async def test_a_mutation_finishes_without_its_client(client: Client, shared: Server, name: str) -> None:
+    """Its client disconnects or sends `complete` at once; the write is done all the same."""
     await create(client, name)
     query = """mutation($id: ID!, $text: String!) {
       appendEvents(input: {sessionId: $id, events: [{userMessage: {content: $text}}]}) { head } }"""
     async with Socket.open(shared.socket) as socket:
         live = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
-        for place in range(10):
+        for index in range(10):
             connection = await begin(shared.socket)
-            await connection.send(json.dumps(subscribe_message("1", query, {"id": name, "text": f"{place}"})))
-            if place % 2:
+            await connection.send(json.dumps(subscribe_message("1", query, {"id": name, "text": f"{index}"})))
+            if index % 2:
                 await connection.send('{"type": "complete", "id": "1"}')
             await connection.close()
         contents = [(await live.next())["sessionEvents"]["content"] for _ in range(10)]
-    assert sorted(contents, key=int) == [f"{place}" for place in range(10)]
+    assert sorted(contents, key=int) == [f"{index}" for index in range(10)]

@@ -1,4 +1,4 @@
-"""GraphQL over HTTP beyond the audits of graphql-http: what is no request, and what the answer says of it."""
+"""GraphQL over HTTP beyond the audits of graphql-http: invalid requests and their answers."""
 
 import asyncio
 import gzip
@@ -26,7 +26,7 @@ async def ask(server: Server, method: str = "POST", **given: Any) -> httpx.Respo
 
 
 def check(answer: httpx.Response, status: int, code: str = "BAD_INPUT") -> str:
-    """Holds that this is a refusal in JSON; its message."""
+    """Asserts that this is a refusal in JSON, and returns its message."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] in ("application/json; charset=utf-8", f"{RESPONSE}; charset=utf-8")
     body = answer.json()
@@ -62,7 +62,7 @@ def check(answer: httpx.Response, status: int, code: str = "BAD_INPUT") -> str:
     ],
 )
 @pytest.mark.parametrize("accept", ["application/json", RESPONSE])
-async def test_a_body_that_is_no_request_is_refused(shared: Server, body: bytes, accept: str) -> None:
+async def test_a_body_that_is_not_a_request_is_refused(shared: Server, body: bytes, accept: str) -> None:
     check(await ask(shared, content=body, headers={**JSON, "accept": accept}), 400)
 
 
@@ -81,7 +81,7 @@ async def test_a_body_that_is_no_request_is_refused(shared: Server, body: bytes,
     ],
 )
 async def test_a_document_that_can_not_be_run_is_refused(shared: Server, query: str, name: str | None) -> None:
-    """With 400 for clients that know the newer media type, else with 200 as such clients expect it."""
+    """The status is 400 for clients that accept the newer media type, else 200, which older ones expect."""
     body = json.dumps({"query": query, "operationName": name})
     check(await ask(shared, content=body, headers={**JSON, "accept": RESPONSE}), 400)
     check(await ask(shared, content=body, headers=JSON), 200)
@@ -93,7 +93,7 @@ async def test_a_named_one_of_several_operations_is_run(shared: Server) -> None:
     assert answer.json()["data"] == {"viewer": {"role": "ADMIN"}}
 
 
-async def test_what_fails_while_it_runs_is_200_with_data(shared: Server, name: str) -> None:
+async def test_an_error_during_execution_is_200_with_data(shared: Server, name: str) -> None:
     query = "query($id: ID!) { viewer { space } session(id: $id) { events(first: -1) { head } } }"
     await ask(shared, json={"query": f'mutation {{ createSession(input: {{id: "{name}"}}) {{ session {{ id }} }} }}'})
     body = json.dumps({"query": query, "variables": {"id": name}})
@@ -127,13 +127,13 @@ async def test_the_answer_has_the_media_type_that_is_preferred(shared: Server, a
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png", "application/json;q=0", "*/*;q=0"])
-async def test_what_can_not_be_answered_acceptably_is_406(shared: Server, accept: str) -> None:
+async def test_an_accept_header_without_a_supported_type_is_406(shared: Server, accept: str) -> None:
     message = check(await ask(shared, content=QUERY, headers={**JSON, "accept": accept}), 406)
     assert "application/json" in message
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS"])
-async def test_other_methods_are_405_and_the_right_ones_told(shared: Server, method: str) -> None:
+async def test_other_methods_are_405_and_allow_names_the_right_ones(shared: Server, method: str) -> None:
     answer = await ask(shared, method, content=QUERY, headers=JSON)
     check(answer, 405)
     assert answer.headers["allow"] == "GET, POST"
@@ -148,7 +148,7 @@ async def test_a_mutation_by_get_is_405_and_nothing_is_done(shared: Server, name
     assert found.json()["data"] == {"session": None}
 
 
-async def test_a_query_goes_by_get(shared: Server) -> None:
+async def test_a_query_can_be_sent_by_get(shared: Server) -> None:
     query = "query A($id: ID!) { session(id: $id) { id } } query B { viewer { space } }"
     variables = {"query": query, "operationName": "A", "variables": '{"id": "no-such-session"}'}
     assert (await ask(shared, "GET", params=variables)).json()["data"] == {"session": None}
@@ -157,7 +157,7 @@ async def test_a_query_goes_by_get(shared: Server) -> None:
 @pytest.mark.parametrize(
     "address", ["", "?query", "?query=%ff", "?query={__typename}&variables={", "?query={__typename}&variables=[]"]
 )
-async def test_an_address_that_is_no_request_is_refused(shared: Server, address: str) -> None:
+async def test_an_address_that_is_not_a_request_is_refused(shared: Server, address: str) -> None:
     async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
         answer = await http.get(f"{shared.graphql}{address}", headers={"accept": RESPONSE})
     check(answer, 400)
@@ -186,13 +186,13 @@ async def test_json_may_name_its_charset(shared: Server, kind: str) -> None:
 
 
 @pytest.mark.parametrize("accept", ["*/*", RESPONSE])
-async def test_a_subscription_by_a_plain_request_says_how_it_goes(shared: Server, accept: str) -> None:
+async def test_a_subscription_by_a_plain_request_is_refused_with_the_right_ways(shared: Server, accept: str) -> None:
     body = {"query": "subscription { spaceEvents { seq } }"}
     message = check(await ask(shared, json=body, headers={"accept": accept}), 400)
     assert "text/event-stream" in message and "graphql-transport-ws" in message
 
 
-async def test_a_body_of_12_mib_is_taken(shared: Server) -> None:
+async def test_a_body_of_12_mib_is_accepted(shared: Server) -> None:
     start, end = b'{"query": "{ viewer { space } }", "variables": {"x": "', b'"}}'
     content = start + b"x" * (MAX_BODY - len(start) - len(end)) + end
     answer = await ask(shared, content=content, headers=JSON)
@@ -201,7 +201,7 @@ async def test_a_body_of_12_mib_is_taken(shared: Server) -> None:
 
 @pytest.mark.parametrize("way", ["announced", "in chunks"])
 async def test_a_larger_body_is_refused_before_it_is_read(shared: Server, way: str) -> None:
-    """The answer comes though most of the body never does, and the connection is closed."""
+    """The answer is sent though most of the body never arrives, and the connection is closed."""
     where = urlsplit(shared.url)
     reader, writer = await asyncio.open_connection(where.hostname, where.port)
     head = "POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -220,19 +220,19 @@ async def test_a_larger_body_is_refused_before_it_is_read(shared: Server, way: s
     writer.close()
 
 
-async def test_a_client_that_sends_a_larger_body_whole_is_told_all_the_same(shared: Server) -> None:
+async def test_a_client_that_sends_a_larger_body_whole_gets_the_refusal(shared: Server) -> None:
     answer = await ask(shared, content=b"x" * 20_000_000, headers=JSON)
     check(answer, 413, "PAYLOAD_TOO_LARGE")
 
 
-async def test_requests_on_one_connection_go_on_after_a_refused_one(shared: Server) -> None:
+async def test_a_connection_serves_requests_after_a_refused_one(shared: Server) -> None:
     async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
         for content, status in ((b"{", 400), (QUERY, 200), (b"null", 400), (QUERY, 200)):
             assert (await http.post(shared.graphql, content=content, headers=JSON)).status_code == status
 
 
 async def test_half_a_request_harms_nobody(shared: Server, client: Client, name: str) -> None:
-    """A client that goes in the middle of its body is forgotten."""
+    """A client that disconnects in the middle of its body leaves nothing behind."""
     where = urlsplit(shared.url)
     for _ in range(20):
         _, writer = await asyncio.open_connection(where.hostname, where.port)
@@ -246,7 +246,7 @@ async def test_half_a_request_harms_nobody(shared: Server, client: Client, name:
     assert (await append(client, name, *texts(1)))["head"] == 1
 
 
-async def said(server: Server, sent: bytes) -> tuple[int, Any]:
+async def exchange(server: Server, sent: bytes) -> tuple[int, Any]:
     """Status and JSON of the answer to these bytes."""
     where = urlsplit(server.graphql)
     reader, writer = await asyncio.open_connection(where.hostname, where.port)
@@ -259,25 +259,25 @@ async def said(server: Server, sent: bytes) -> tuple[int, Any]:
     return int(head.split()[1]), json.loads(content)
 
 
-async def test_what_is_no_http_is_refused_in_json(shared: Server) -> None:
-    status, answer = await said(shared, b"no request\r\n\r\n")
+async def test_bytes_that_are_not_http_are_refused_in_json(shared: Server) -> None:
+    status, answer = await exchange(shared, b"no request\r\n\r\n")
     assert (status, answer["errors"][0]["extensions"]["code"]) == (400, "BAD_INPUT")
 
 
-@pytest.mark.parametrize("begun", [b"GET /graphql?query=", b"GET /graphql HTTP/1.1\r\nhost: localhost\r\nlong: "])
-async def test_headers_without_an_end_are_refused(shared: Server, begun: bytes) -> None:
-    status, answer = await said(shared, begun + b"a" * (600 * 1024 - len(begun)))
+@pytest.mark.parametrize("start", [b"GET /graphql?query=", b"GET /graphql HTTP/1.1\r\nhost: localhost\r\nlong: "])
+async def test_headers_without_an_end_are_refused(shared: Server, start: bytes) -> None:
+    status, answer = await exchange(shared, start + b"a" * (600 * 1024 - len(start)))
     assert (status, answer["errors"][0]["extensions"]["code"]) == (431, "BAD_INPUT")
 
 
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
 @pytest.mark.parametrize("parted", [False, True])
-async def test_a_wish_for_an_upgrade_takes_no_body_away(shared: Server, protocol: bytes, parted: bool) -> None:
+async def test_a_request_for_an_upgrade_keeps_its_body(shared: Server, protocol: bytes, parted: bool) -> None:
     length = b"content-length: %d\r\n" % len(QUERY)
     body = QUERY
     if parted:
         length, body = b"transfer-encoding: chunked\r\n", b"%x\r\n%s\r\n0\r\n\r\n" % (len(QUERY), QUERY)
     asked = b"connection: upgrade, http2-settings\r\nupgrade: %s\r\nhttp2-settings: AAMAAABk\r\n" % protocol
     head = b"POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-    status, answer = await said(shared, head + asked + length + b"\r\n" + body)
+    status, answer = await exchange(shared, head + asked + length + b"\r\n" + body)
     assert (status, answer["data"]) == (200, {"viewer": {"space": "default"}})

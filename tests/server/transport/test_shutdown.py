@@ -1,4 +1,4 @@
-"""A server that is told to end: sockets are closed so that clients come back, and come back to exactly the rest."""
+"""Shutdown: sockets are closed so that clients reconnect, and resume without loss or repeats."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ SLOTS = "subscription { slotChanges { sessionId } }"
 
 
 async def test_sockets_close_with_1012_and_resume_on_the_next_server(serve: Serve, name: str) -> None:
-    """No operation completes, the exit code is 0, and the same data go on where the clients were."""
+    """No operation completes, the exit code is 0, and clients resume where they were."""
     server = serve()
     async with Client(lambda: server.graphql) as client:
         await create(client, name)
@@ -35,13 +35,13 @@ async def test_sockets_close_with_1012_and_resume_on_the_next_server(serve: Serv
                 except Ended as ended:
                     assert ended.code == 1012
                 else:
-                    raise AssertionError(f"told before the end: {message}")
+                    raise AssertionError(f"delivered before shutdown: {message}")
             assert socket.connection.close_code == 1012
     await _goes_on(serve(), name)
 
 
 async def _goes_on(server: Server, name: str) -> None:
-    """A client that was at 5 gets what another writes from there on, as the log then has it."""
+    """A client that resumes at 5 gets exactly the log from there on."""
     async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
         await append(client, name, *texts(2, 5))
         stream = await socket.subscribe(FOLLOW, id=name, **{"from": 5})
@@ -50,14 +50,14 @@ async def _goes_on(server: Server, name: str) -> None:
         assert found == (await log(client, name))[5:]
 
 
-async def test_requests_that_are_answered_have_been_done_and_no_others_are(serve: Serve, name: str) -> None:
-    """Appends go on while the server is told to end: what was answered is there after the next start."""
+async def test_answered_requests_are_done_and_no_others(serve: Serve, name: str) -> None:
+    """Appends run during shutdown; those answered are stored after the next start."""
     server = serve()
     answered: list[int] = []
 
     async def write(client: Client, writer: int) -> None:
-        for place in range(10_000):
-            done = await append(client, name, user(f"{writer}/{place}"))
+        for index in range(10_000):
+            done = await append(client, name, user(f"{writer}/{index}"))
             answered.append(done["firstSeq"])
 
     async with Client(lambda: server.graphql) as client:
@@ -78,8 +78,8 @@ async def test_requests_that_are_answered_have_been_done_and_no_others_are(serve
     assert len(events) <= len(answered) + 4
 
 
-async def test_a_client_that_does_not_read_does_not_hold_up_the_end(serve: Serve, name: str) -> None:
-    """Its connection can't be closed in good order; the process ends in its grace period all the same."""
+async def test_a_client_that_does_not_read_does_not_delay_shutdown(serve: Serve, name: str) -> None:
+    """Its connection can't be closed cleanly; the process still ends within the grace period."""
     server = serve()
     async with Client(lambda: server.graphql) as client:
         await create(client, name)
@@ -97,12 +97,12 @@ async def test_a_client_that_does_not_read_does_not_hold_up_the_end(serve: Serve
             except Ended as ended:
                 assert ended.code == 1012
             else:
-                raise AssertionError("told before the end")
+                raise AssertionError("delivered before shutdown")
         connection.transport.abort()
         await connection.wait_closed()
 
 
-async def test_what_is_under_way_is_answered_within_the_grace_period(serve: Serve, name: str) -> None:
+async def test_operations_under_way_are_answered_within_the_grace_period(serve: Serve, name: str) -> None:
     server = serve("--grace", "120", *DEAR)
     async with Client(lambda: server.graphql) as client:
         await wide(client, name)
@@ -112,7 +112,7 @@ async def test_what_is_under_way_is_answered_within_the_grace_period(serve: Serv
         assert len((await asking)["topologyNode"]["children"]) == WIDTH
 
 
-async def test_what_outlasts_the_grace_period_is_told_to_try_again(serve: Serve, name: str) -> None:
+async def test_operations_that_outlast_the_grace_period_are_unavailable(serve: Serve, name: str) -> None:
     server = serve("--grace", "0", *DEAR)
     async with Client(lambda: server.graphql) as client:
         await wide(client, name)

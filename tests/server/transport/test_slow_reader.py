@@ -22,7 +22,7 @@ EVENTS = 10_000
 AT_ONCE = 50
 STALLED = 40
 TEXT = "x" * 4_000
-"""So that all events are 40 MB: several times what the sockets of both sides hold."""
+"""All events make 40 MB: several times the socket buffers of both sides."""
 RECEIVE_BUFFER = 64 * 1024
 MOST_GROWTH = 20 * 1024 * 1024
 MOST_GROWTH_EACH = 2 * 1024 * 1024
@@ -35,12 +35,12 @@ subscription($id: ID!, $from: Int) { sessionEvents(sessionId: $id, fromSeq: $fro
 
 @pytest.fixture(scope="module")
 def mongodb_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of its own, as one that holds the data of all other tests is too slow for readers of so much at once."""
+    """A server of its own: one with the data of all other tests is too slow for readers of this much."""
     yield from new_mongodb(tmp_path_factory)
 
 
 async def write_all(client: Client, socket: Socket, id: str, count: int) -> None:
-    """Appends so many events, while a subscriber that reads gets each in time."""
+    """Appends so many events, while a subscriber that reads gets each one in time."""
     stream = await socket.subscribe(FOLLOW, id=id, **{"from": 0})
     for first in range(0, count, AT_ONCE):
         await append(client, id, *(user(TEXT) for _ in range(AT_ONCE)))
@@ -50,7 +50,7 @@ async def write_all(client: Client, socket: Socket, id: str, count: int) -> None
 
 
 async def stall(server: Server, id: str, from_seq: int) -> ClientConnection:
-    """A subscriber that takes little and whose messages nobody reads."""
+    """A subscriber with a small receive buffer whose messages nobody reads."""
     raw = sockets.socket()
     raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, RECEIVE_BUFFER)
     raw.connect((urlsplit(server.url).hostname, urlsplit(server.url).port))
@@ -76,7 +76,7 @@ async def test_a_client_that_stops_reading_costs_no_memory_delays_nobody_and_los
 
 
 async def test_many_clients_that_stop_reading_cost_no_memory_either(serve: Serve, name: str) -> None:
-    """A subscriber holds its next seq, not the events that it will be sent."""
+    """A subscription holds its next seq, not the events that it will send."""
     server = serve()
     async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
         id = await create(client, name)
@@ -96,7 +96,7 @@ async def _drop(connection: ClientConnection) -> None:
 
 
 async def most_memory(server: Server, work: Coroutine[Any, Any, None]) -> int:
-    """The most memory that the server has in use while this work is done."""
+    """The server's peak memory while this work runs."""
     working = asyncio.create_task(work)
     most = 0
     while not working.done():
@@ -107,7 +107,7 @@ async def most_memory(server: Server, work: Coroutine[Any, Any, None]) -> int:
 
 
 async def read_on(server: Server, id: str, connection: ClientConnection, count: int) -> list[int]:
-    """The seqs of all events, read on the socket on which nobody read, or if it is closed by then by resuming."""
+    """The seqs of all events, read from the stalled socket, or by resuming if it is closed."""
     seen: list[int] = []
     while len(seen) < count:
         with contextlib.suppress(ConnectionClosed):

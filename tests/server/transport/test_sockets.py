@@ -1,4 +1,4 @@
-"""Subscriptions over WebSocket, in graphql-transport-ws by hand and once by a client that is not ours."""
+"""Subscriptions over WebSocket, in graphql-transport-ws by hand and once by a third-party client."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from gql.transport.websockets import WebsocketsTransport
 
 from tests.server.client import IN_TIME, Client, Socket, begin, subscribe_message
 from tests.server.conftest import Serve
-from tests.server.operations import FOLLOW, append, create, fork, log, slot_writes_until_told, texts, user
+from tests.server.operations import FOLLOW, append, create, fork, log, slot_writes_until_sent, texts, user
 from tests.server.process import Server
 from tests.server.telemetry.scrape import metrics_once, scrape
 
@@ -49,7 +49,7 @@ def places(results: Iterable[Any]) -> list[tuple[str, int]]:
 
 
 async def subscriptions(server: Server) -> Any:
-    """How many subscriptions the server says it has."""
+    """The number of subscriptions that the server reports."""
     return (await asyncio.to_thread(server.ready))[1]["subscriptions"]
 
 
@@ -64,10 +64,8 @@ async def mutate(client: Client, mutation: str) -> None:
     await client.run(f"mutation {{ {mutation} }}")
 
 
-async def test_events_come_from_the_stored_to_the_live_without_a_seam(
-    client: Client, socket: Socket, name: str
-) -> None:
-    """Appends go on while subscribers catch up: each gets each event once, in order, however it began."""
+async def test_stored_events_are_followed_by_live_ones_without_a_gap(client: Client, socket: Socket, name: str) -> None:
+    """Appends continue while subscribers catch up: each gets each event once, in order, from any start."""
     await create(client, name)
     await append(client, name, *texts(300))
     total = 600
@@ -88,14 +86,14 @@ async def test_events_come_from_the_stored_to_the_live_without_a_seam(
     await asyncio.gather(write(), *(follow(start) for start in starts))
 
 
-async def test_without_from_seq_come_only_later_events(client: Client, socket: Socket, name: str) -> None:
-    """What was there before the subscription never comes; from the first event on, none is left out."""
+async def test_without_from_seq_only_later_events_are_sent(client: Client, socket: Socket, name: str) -> None:
+    """Events stored before the subscription are never sent; from the first one sent, none is missing."""
     await create(client, name)
     await append(client, name, *texts(5))
     stream = await socket.subscribe("subscription($id: ID!) { sessionEvents(sessionId: $id) { seq } }", id=name)
     written = 5
     found = None
-    while found is None:  # when the registration is done is not said, so appends go on until one is seen
+    while found is None:  # nothing shows when it is registered, so append until an event arrives
         await append(client, name, *texts(1, written))
         written += 1
         with contextlib.suppress(TimeoutError):
@@ -140,7 +138,7 @@ async def test_a_client_that_loses_its_connection_resumes_many_times_and_gets_ex
     assert drops >= 20
 
 
-async def test_types_leave_out_others_but_not_order(client: Client, socket: Socket, name: str) -> None:
+async def test_types_filter_events_and_keep_their_order(client: Client, socket: Socket, name: str) -> None:
     await create(client, name)
     for seq in range(6):
         await append(client, name, user(f"{seq}"), {"custom": {"name": "n", "data": seq}})
@@ -148,7 +146,7 @@ async def test_types_leave_out_others_but_not_order(client: Client, socket: Sock
       seq ... on CustomEvent { data } } }"""
     stream = await socket.subscribe(query, id=name)
     found = [result["sessionEvents"] for result in await stream.take(6)]
-    assert found == [{"seq": 2 * place + 1, "data": place} for place in range(6)]
+    assert found == [{"seq": 2 * index + 1, "data": index} for index in range(6)]
 
 
 async def test_a_forks_subscriber_sees_what_is_inherited_and_then_only_the_forks_own(
@@ -171,7 +169,7 @@ async def test_a_forks_subscriber_sees_what_is_inherited_and_then_only_the_forks
 async def test_a_bad_from_seq_is_an_error_at_once(
     client: Client, socket: Socket, name: str, from_seq: float, code: str
 ) -> None:
-    """And costs the socket's other subscriptions nothing."""
+    """The socket's other subscriptions keep running."""
     await create(client, name)
     await append(client, name, *texts(3))
     healthy = await socket.subscribe(FOLLOW, id=name, **{"from": 3})
@@ -200,7 +198,7 @@ async def test_a_bad_from_seq_is_an_error_at_once(
         ("subscription { nonsense }", {}, "BAD_INPUT"),
     ],
 )
-async def test_what_cannot_be_followed_is_an_error_at_once(
+async def test_a_subscription_to_something_unknown_is_an_error_at_once(
     client: Client, socket: Socket, name: str, query: str, variables: dict[str, Any], code: str
 ) -> None:
     await create(client, name)
@@ -214,7 +212,7 @@ async def test_what_cannot_be_followed_is_an_error_at_once(
 
 
 async def test_a_syntax_error_costs_only_its_own_operation(client: Client, socket: Socket, name: str) -> None:
-    """A closed socket would be fatal to all other subscriptions on it."""
+    """Closing the socket would end all other subscriptions on it."""
     await create(client, name)
     live = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
     assert (await (await socket.subscribe("subscription {")).refusal()).code == "BAD_INPUT"
@@ -223,7 +221,7 @@ async def test_a_syntax_error_costs_only_its_own_operation(client: Client, socke
 
 
 async def test_subscriptions_complete_when_their_session_is_deleted(client: Client, socket: Socket, name: str) -> None:
-    """All stored events come before that is so; a session made anew under the id does not go on with them."""
+    """They send all stored events first, and do not follow a new session with the same id."""
     await create(client, name)
     await create(client, f"{name}-c", name)
     await append(client, f"{name}-c", *texts(2))
@@ -244,7 +242,7 @@ async def test_subscriptions_complete_when_their_session_is_deleted(client: Clie
     assert contents(await late.take(1)) == ["anew"]
 
 
-async def test_an_archived_session_is_waited_for(client: Client, socket: Socket, name: str) -> None:
+async def test_an_archived_session_can_be_followed(client: Client, socket: Socket, name: str) -> None:
     await create(client, name)
     await append(client, name, *texts(1))
     await mutate(client, f'archiveSession(id: "{name}") {{ session {{ id }} }}')
@@ -255,10 +253,10 @@ async def test_an_archived_session_is_waited_for(client: Client, socket: Socket,
     assert contents(await stream.take(1)) == ["message 1"]
 
 
-async def test_space_events_cover_what_comes_into_the_subtree_and_leave_what_goes(
+async def test_space_events_follow_sessions_into_and_out_of_the_subtree(
     client: Client, socket: Socket, name: str
 ) -> None:
-    """A session made later counts from its first event, one moved in from its head then; one moved out stops."""
+    """A new session counts from its first event, one moved in from its head then; one moved out stops."""
     await create(client, name)
     for part in ("a", "out"):
         await create(client, f"{name}-{part}", name if part == "a" else None)
@@ -281,7 +279,7 @@ async def test_space_events_cover_what_comes_into_the_subtree_and_leave_what_goe
     assert places(await stream.take(1)) == [(a, 2)]
 
 
-async def test_forest_changes_begin_with_a_snapshot_and_then_tell_the_newest_state(
+async def test_forest_changes_start_with_a_snapshot_and_then_send_the_newest_state(
     client: Client, socket: Socket, name: str
 ) -> None:
     await create(client, name)
@@ -318,7 +316,9 @@ async def test_forest_changes_begin_with_a_snapshot_and_then_tell_the_newest_sta
     await until(f"{name}-b", id=None)
 
 
-async def test_what_leaves_the_filter_of_forest_changes_is_removed(client: Client, socket: Socket, name: str) -> None:
+async def test_nodes_that_leave_the_filter_of_forest_changes_are_removed(
+    client: Client, socket: Socket, name: str
+) -> None:
     await create(client, name)
     await create(client, f"{name}-a", name)
     stream = await socket.subscribe(FOREST, root=name, status="ARCHIVED")
@@ -331,33 +331,33 @@ async def test_what_leaves_the_filter_of_forest_changes_is_removed(client: Clien
     assert set(delta["removedIds"]) == {name, f"{name}-a"} and delta["upserted"] == []
 
 
-async def test_slot_changes_tell_the_newest_version_none_twice(client: Client, socket: Socket, name: str) -> None:
+async def test_slot_changes_send_the_newest_version_and_none_twice(client: Client, socket: Socket, name: str) -> None:
     await create(client, name)
     await create(client, f"{name}-a", name)
     quoted = f'sessionId: "{name}-a"'
     await mutate(client, f'putMemory(input: {{{quoted}, content: "before"}}) {{ sessionId }}')
     stream = await socket.subscribe(SLOTS, root=name)
-    await slot_writes_until_told(client, stream, name)
+    await slot_writes_until_sent(client, stream, name)
 
-    async def told(slot: str, content: str | None, version: int) -> None:
+    async def sent(slot: str, content: str | None, version: int) -> None:
         change = (await stream.next())["slotChanges"]
         assert (change["sessionId"], change["name"]) == (f"{name}-a", slot)
         assert change["slot"] == (None if content is None else {"content": content, "version": version})
 
     await mutate(client, f'putMemory(input: {{{quoted}, content: "m"}}) {{ sessionId }}')
-    await told("MEMORY", "m", 2)
+    await sent("MEMORY", "m", 2)
     await append(client, f"{name}-a", *texts(1))
     await mutate(client, f'renameSession(id: "{name}-a", label: "New") {{ session {{ id }} }}')
     await mutate(client, f'putInsight(input: {{{quoted}, content: "i"}}) {{ sessionId }}')
-    await told("INSIGHT", "i", 1)
+    await sent("INSIGHT", "i", 1)
     await mutate(client, f"consumeInsight({quoted}) {{ insight {{ version }} }}")
-    await told("INSIGHT", None, 0)
+    await sent("INSIGHT", None, 0)
     await mutate(client, f'putInsight(input: {{{quoted}, content: "j"}}) {{ sessionId }}')
-    await told("INSIGHT", "j", 2)
+    await sent("INSIGHT", "j", 2)
 
 
 async def test_nested_fields_of_later_events_are_read_anew(client: Client, socket: Socket, name: str) -> None:
-    """One socket's context serves all its events: a look-up that is remembered would be stale."""
+    """A subscription has one context for all its events, where a cached look-up would be stale."""
     await create(client, name)
     await create(client, f"{name}-a", name)
     query = """subscription($root: ID) { forestChanges(rootId: $root) {
@@ -394,7 +394,7 @@ async def test_nested_fields_of_later_events_are_read_anew(client: Client, socke
         await until(**{"parent": parent, "parent of the session's node": parent}, **wanted)
 
 
-async def test_queries_and_mutations_go_over_sockets_too(client: Client, socket: Socket, name: str) -> None:
+async def test_queries_and_mutations_run_over_sockets_too(client: Client, socket: Socket, name: str) -> None:
     await create(client, name)
     query = "query($id: ID!) { session(id: $id) { head label } }"
     assert await (await socket.subscribe(query, id=name)).rest() == [{"session": {"head": 0, "label": "Root"}}]
@@ -404,7 +404,7 @@ async def test_queries_and_mutations_go_over_sockets_too(client: Client, socket:
     assert await (await socket.subscribe(query, id=name)).rest() == [{"session": {"head": 1, "label": "Root"}}]
 
 
-async def test_a_stopped_subscription_sends_no_more_and_is_forgotten(
+async def test_a_stopped_subscription_sends_no_more_and_ends(
     client: Client, shared: Server, socket: Socket, name: str
 ) -> None:
     await create(client, name)
@@ -421,8 +421,8 @@ async def test_a_stopped_subscription_sends_no_more_and_is_forgotten(
     assert stopped.messages.empty()
 
 
-async def test_subscriptions_whose_connections_are_reset_are_forgotten(serve: Serve, name: str) -> None:
-    """Of 500 subscribers whose TCP connection dies no task and no count is left, and others are served meanwhile."""
+async def test_subscriptions_of_reset_connections_end(serve: Serve, name: str) -> None:
+    """500 subscribers with dead TCP connections leave no task and no count, and others are served meanwhile."""
     server = serve()
     count = 500
     async with Client(lambda: server.graphql) as client:
@@ -450,7 +450,7 @@ async def test_subscriptions_whose_connections_are_reset_are_forgotten(serve: Se
         assert (await append(client, name, *texts(1, 1)))["head"] == 2
 
 
-async def test_a_client_that_is_not_ours_follows_a_session(client: Client, shared: Server, name: str) -> None:
+async def test_a_third_party_client_follows_a_session(client: Client, shared: Server, name: str) -> None:
     await create(client, name)
     await append(client, name, *texts(2))
     transport = WebsocketsTransport(url=shared.socket, connect_args={"proxy": None})
@@ -470,7 +470,7 @@ async def test_a_client_that_is_not_ours_follows_a_session(client: Client, share
 
 @pytest.mark.parametrize("pause", [0.0, 0.001, 0.003])
 async def test_sockets_that_close_right_after_they_subscribe_leave_nothing(serve: Serve, pause: float) -> None:
-    """However early a client goes, its subscriptions go with it."""
+    """However early a client disconnects, its subscriptions end."""
     server = serve()
     for _ in range(20):
         connection = await begin(server.socket)

@@ -65,14 +65,21 @@ async def opened(
         yield response, Events(response)
 
 
+def followed(
+    server: Server, id: str, first: int, method: str = "POST"
+) -> contextlib.AbstractAsyncContextManager[tuple[httpx.Response, Events]]:
+    """An open stream of a session's events from a seq on."""
+    return opened(server, FOLLOW, method, id=id, **{"from": first})
+
+
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_a_stream_tells_what_is_stored_then_what_is_live(
+async def test_a_stream_sends_stored_events_then_live_ones(
     client: Client, shared: Server, name: str, method: str
 ) -> None:
-    """It completes when the session is deleted."""
+    """The stream completes when the session is deleted."""
     await create(client, name)
     await append(client, name, *texts(3))
-    async with opened(shared, FOLLOW, method, id=name, **{"from": 1}) as (_, events):
+    async with followed(shared, name, 1, method) as (_, events):
         assert [data["sessionEvents"]["seq"] for data in await events.take(2)] == [1, 2]
         await append(client, name, *texts(2, 3))
         assert [data["sessionEvents"]["seq"] for data in await events.take(2)] == [3, 4]
@@ -82,7 +89,7 @@ async def test_a_stream_tells_what_is_stored_then_what_is_live(
             await events.next()
 
 
-async def test_queries_mutations_and_refusals_are_told_as_events_too(shared: Server, name: str) -> None:
+async def test_queries_mutations_and_refusals_are_sent_as_events_too(shared: Server, name: str) -> None:
     mutation = "mutation($id: ID!) { createSession(input: {id: $id}) { session { id } } }"
     async with opened(shared, mutation, id=name) as (_, events):
         assert await events.take(1) == [{"createSession": {"session": {"id": name}}}]
@@ -106,19 +113,21 @@ async def test_queries_mutations_and_refusals_are_told_as_events_too(shared: Ser
         ({"method": "POST", "content": b"{}"}, 415),
     ],
 )
-async def test_what_is_no_operation_gets_no_stream(shared: Server, given: dict[str, Any], status: int) -> None:
+async def test_a_request_without_an_operation_gets_no_stream(
+    shared: Server, given: dict[str, Any], status: int
+) -> None:
     async with httpx.AsyncClient(timeout=IN_TIME, verify=False) as http:
         answer = await http.request(url=shared.graphql, headers=EVENTS, **given)
     assert answer.status_code == status
     assert answer.json()["errors"][0]["extensions"]["code"] == "BAD_INPUT"
 
 
-async def test_streams_whose_clients_have_gone_are_forgotten(client: Client, shared: Server, name: str) -> None:
+async def test_streams_of_disconnected_clients_end(client: Client, shared: Server, name: str) -> None:
     await create(client, name)
     before = await subscriptions(shared)
     async with contextlib.AsyncExitStack() as streams:
         for _ in range(20):
-            await streams.enter_async_context(opened(shared, FOLLOW, id=name, **{"from": 0}))
+            await streams.enter_async_context(followed(shared, name, 0))
         await has_subscriptions(shared, before + 20)
     await has_subscriptions(shared, before)
 
@@ -128,14 +137,14 @@ async def test_at_shutdown_streams_end_without_complete_and_resume_on_the_next_s
     async with Client(lambda: server.graphql) as client:
         await create(client, name)
         await append(client, name, *texts(2))
-        async with opened(server, FOLLOW, id=name, **{"from": 0}) as (_, events):
+        async with followed(server, name, 0) as (_, events):
             assert len(await events.take(2)) == 2
             assert await asyncio.to_thread(server.end) == 0
             with pytest.raises(StopAsyncIteration):
                 await events.next()
     again = serve()
     async with Client(lambda: again.graphql) as client:
-        async with opened(again, FOLLOW, id=name, **{"from": 2}) as (_, events):
+        async with followed(again, name, 2) as (_, events):
             await append(client, name, *texts(2, 2))
             found = [data["sessionEvents"] for data in await events.take(2)]
         assert found == (await log(client, name))[2:]

@@ -1,4 +1,4 @@
-"""Trusted documents: by id over HTTP and sockets, alone if asked to, checked at start."""
+"""Trusted documents: by id over HTTP and sockets, exclusive with --documents-only, checked at start."""
 
 import json
 import uuid
@@ -27,7 +27,7 @@ def form(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def served(form: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that runs nothing but the documents, in one of their forms."""
+    """A server that runs only the documents, in one of their forms."""
     folder = tmp_path_factory.mktemp("documents")
     write = {"folder": DOCUMENTS.written, "relay": DOCUMENTS.relay, "apollo": DOCUMENTS.apollo}[form]
     server = Server(
@@ -39,7 +39,7 @@ def served(form: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 
 
 def ids(form: str) -> tuple[str, str]:
-    """The ids of the first and of the printed second operation."""
+    """The ids of the first operation and of the second, printed one."""
     return (hash_of(TEXT), hash_of(PRINTED)) if form == "folder" else ("v1", "two")
 
 
@@ -66,7 +66,7 @@ async def test_documents_run_by_id_and_by_text(served: Server, form: str) -> Non
             assert answer["data"] == {"listSessions": {"nodes": []}}
 
 
-async def test_white_space_and_type_names_make_no_other_document(served: Server, form: str) -> None:
+async def test_white_space_and_type_names_do_not_change_a_document(served: Server, form: str) -> None:
     async with Client(lambda: served.graphql) as client:
         for text in (f" {TEXT}\n", TEXT.replace("space", "space __typename")):
             status, answer = await ask(client, query=text)
@@ -103,7 +103,7 @@ async def test_nothing_else_runs(served: Server, form: str) -> None:
 
 
 async def begin(socket: Socket, **payload: Any) -> Stream:
-    """Begins an operation with this payload."""
+    """Starts an operation with this payload."""
     stream = Stream(socket, uuid.uuid4().hex)
     socket._streams[stream.id] = stream
     await socket.send({"id": stream.id, "type": "subscribe", "payload": payload})
@@ -118,8 +118,8 @@ async def test_sockets_take_ids_and_refuse_what_is_not_trusted(served: Server, f
         assert await (await begin(socket, query=TEXT)).take(1) == [VIEWER]
 
 
-async def test_of_a_folder_files_run_as_they_are_and_operations_by_themselves(tmp_path: Path) -> None:
-    """A file of several operations runs the one that is named; a subscription runs too. Others run beside them."""
+async def test_files_of_a_folder_run_verbatim_and_each_operation_by_itself(tmp_path: Path) -> None:
+    """In a file of several operations the named one runs; so do a subscription, and untrusted documents."""
     folder = DOCUMENTS.written(tmp_path / "documents")
     (folder / "both.graphql").write_text("query A { viewer { space } } query B { viewer { role } }")
     server = Server(tmp_path / "data", tmp_path / "log", "--documents", str(folder))
@@ -138,8 +138,8 @@ async def test_of_a_folder_files_run_as_they_are_and_operations_by_themselves(tm
             assert (await ask(client, query=TWO, **hashed))[1]["errors"][0]["extensions"]["code"] == "BAD_INPUT"
             await create(client, "x")
             live = await begin(socket, documentId=hash_of(EVENTS))
-            for place in range(1_000):
-                await append(client, "x", *texts(1, place))
+            for index in range(1_000):
+                await append(client, "x", *texts(1, index))
                 if not live.messages.empty():
                     break
             assert "spaceEvents" in await live.next()
@@ -148,7 +148,7 @@ async def test_of_a_folder_files_run_as_they_are_and_operations_by_themselves(tm
 
 
 @pytest.mark.parametrize(
-    ("files", "place", "fault"),
+    ("files", "location", "fault"),
     [
         ({"a.graphql": "{ viewer { nonsense } }"}, "a.graphql", "Cannot query field 'nonsense'"),
         ({"a.graphql": "{ viewer { space }"}, "a.graphql", "line 1: Syntax Error"),
@@ -165,23 +165,23 @@ async def test_of_a_folder_files_run_as_they_are_and_operations_by_themselves(tm
 )
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_folder_with_a_fault_is_refused_at_start(
-    tmp_path: Path, files: dict[str, str], place: str, fault: str, workers: str
+    tmp_path: Path, files: dict[str, str], location: str, fault: str, workers: str
 ) -> None:
-    """Naming the file and what is wrong, in one line."""
+    """One line names the file and the fault."""
     for name, content in files.items():
         (tmp_path / "documents" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "documents" / name).write_text(content)
     options = ("--documents", "documents", "--documents-only", "--workers", workers, "--port", "0")
     done = run("serve", *options, "--data-dir", tmp_path / "data", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"sapwood: documents{f'/{place}' if place else ''}: ") and fault in done.stderr
+    assert done.stderr.startswith(f"sapwood: documents{f'/{location}' if location else ''}: ") and fault in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "must be a JSON object"),
         ('{"a": 5}', "must be a JSON object"),
         ('{"format": "apollo-persisted-query-manifest"}', "needs id and body"),

@@ -1,4 +1,4 @@
-"""What comes in over the wire: requests and sockets counted, and answers told how long they took."""
+"""Middleware that counts requests and sockets, times answers and continues traces."""
 
 import time
 
@@ -14,8 +14,11 @@ METHODS = frozenset(("GET", "HEAD", "POST", "OPTIONS"))
 OTHER = "(other)"
 
 
-class Traffic:
-    """Outermost around the application. `requests` and `sockets` are those open now."""
+class TelemetryMiddleware:
+    """The outermost middleware. `requests` and `sockets` count those open now.
+
+    Answers from /graphql get a Server-Timing header.
+    """
 
     def __init__(self, app: ASGIApp, observer: Observer) -> None:
         self._app = app
@@ -27,6 +30,7 @@ class Traffic:
         gauge("sockets_open", "WebSockets open", lambda: self.sockets)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request, a socket or the lifespan on to the application."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -48,7 +52,7 @@ class Traffic:
         LISTENING.set(phases)
         began = time.perf_counter()
 
-        async def begin(message: Message) -> None:
+        async def start(message: Message) -> None:
             if message["type"] == "http.response.start":
                 seconds = time.perf_counter() - began
                 self._observer.metrics.request(path, method, message["status"], seconds)
@@ -59,12 +63,12 @@ class Traffic:
         counted = path != METRICS
         self.requests += counted
         try:
-            await self._app(scope, receive, begin)
+            await self._app(scope, receive, start)
         finally:
             self.requests -= counted
 
 
 def _timing(phases: Phases, total: float) -> bytes:
-    """The steps in ms, as https://www.w3.org/TR/server-timing/ has it."""
+    """A Server-Timing header (https://www.w3.org/TR/server-timing/): each phase in ms."""
     steps = (phases.parse * 1000, phases.validate * 1000, phases.execute * 1000, total * 1000)
     return b"parse;dur=%.3f, validate;dur=%.3f, execute;dur=%.3f, total;dur=%.3f" % steps
