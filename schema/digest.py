@@ -13,7 +13,7 @@ from schema.inputs import given
 from schema.scalars import DateTime
 from schema.slot import Slot
 from storage import errors, session
-from storage.session import SessionFilter, SessionStatus, present
+from storage.session import SessionFilter, SessionStatus
 from storage.session_storage import DigestPage
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Digest:
 
         found = await info.context.nodes.load(self.id)
         if found is None:
-            raise errors.NotFound(f"session {self.id} has just been deleted")
+            raise errors.just_deleted(self.id)
         return TopologyNode.from_domain(found)
 
     @classmethod
@@ -58,12 +58,6 @@ class Digest:
             last_event_at=None if meta.last_event_at is None else DateTime(meta.last_event_at),
             updated_at=DateTime(meta.updated_at),
         )
-
-    @classmethod
-    def from_slots(cls, meta: session.SessionMeta, slots: session.Slots | None) -> Digest:
-        """The outside of a session whose slots were read beside it."""
-        memory, insight = (slots.memory, slots.insight) if slots else (None, None)
-        return cls.from_domain(session.Digest(meta, present(memory), present(insight)))
 
 
 @strawberry.type

@@ -245,14 +245,14 @@ class RunMutation:
         self_evaluation: JSON | None = UNSET,
     ) -> RunPayload:
         context = info.context
-        await context.store.maintenance.give_feedback(
+        given_feedback = await context.store.maintenance.give_feedback(
             context.space, session_id, turn_id, given(feedback), given(self_evaluation)
         )
-        return RunPayload(run=Run.from_domain(await _loaded(info, session_id, turn_id)))
+        return RunPayload(run=Run.from_domain(given_feedback.run))
 
 
 async def _loaded(info: Info, session_id: str, turn_id: str) -> runs.Run:
     found = await info.context.runs.load((session_id, turn_id))
     if found is None:
-        raise errors.NotFound(f"session {session_id} has just been deleted")
+        raise errors.just_deleted(session_id)
     return found

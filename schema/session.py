@@ -57,7 +57,7 @@ class Session:
     async def node(self, info: Info) -> TopologyNode:
         found = await info.context.nodes.load(self.id)
         if found is None:
-            raise errors.NotFound(f"session {self.id} has just been deleted")
+            raise errors.just_deleted(self.id)
         return TopologyNode.from_domain(found)
 
     @strawberry.field
@@ -158,7 +158,7 @@ class Session:
             last=given(last),
             include_system=include_system,
         )
-        return await ConversationPage.load(info, self.id, page)
+        return ConversationPage.from_domain(page)
 
     @strawberry.field(
         description="Text history for a model that takes no cards: a card becomes one short placeholder line."
@@ -178,7 +178,7 @@ class Session:
 
     @strawberry.field
     async def digest(self, info: Info) -> Digest:
-        return Digest.from_slots(self.meta, await info.context.slots.load(self.id))
+        return Digest.from_domain(session.Digest.of(self.meta, await info.context.slots.load(self.id)))
 
     @classmethod
     def from_domain(cls, meta: SessionMeta) -> Session:
@@ -245,14 +245,6 @@ class SessionPayload:
     def from_domain(cls, meta: SessionMeta) -> SessionPayload:
         """The session after a mutation."""
         return cls(session=Session.from_domain(meta))
-
-    @classmethod
-    async def load(cls, info: Info, id: str) -> SessionPayload:
-        """The session as it is now, after a mutation of its node."""
-        meta = await info.context.store.sessions.get(info.context.space, id)
-        if meta is None:
-            raise errors.NotFound(f"session {id} has just been deleted")
-        return cls.from_domain(meta)
 
 
 @strawberry.type
@@ -335,8 +327,9 @@ class SessionMutation:
 
     @strawberry.mutation(description="Overwrites the config whole.")
     async def put_config(self, info: Info, session_id: strawberry.ID, config: SessionConfigInput) -> SessionPayload:
-        await info.context.store.tree.put_config(info.context.space, session_id, config.to_domain())
-        return await SessionPayload.load(info, session_id)
+        return SessionPayload.from_domain(
+            await info.context.store.tree.put_config(info.context.space, session_id, config.to_domain())
+        )
 
 
 async def _set_status(info: Info, id: str, status: SessionStatus) -> SessionPayload:

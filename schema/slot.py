@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import strawberry
 from strawberry import UNSET
@@ -14,7 +14,6 @@ from schema.event import InsightDelivered
 from schema.inputs import given
 from schema.scalars import DateTime
 from storage import errors, session
-from storage.log.commit import read_commit
 from storage.session import SlotName
 from storage.session_storage import SessionStorage
 from storage.slots import InsightMode, SlotWrite, Written
@@ -34,7 +33,7 @@ class Slot:
 
     @classmethod
     def from_domain(cls, slot: session.Slot | None) -> Slot | None:
-        """The slot as readers see it: null when it was never written or was cleared."""
+        """Convert a slot; null when it was never written or was cleared."""
         if slot is None or slot.content is None:
             return None
         return cls(content=slot.content, version=slot.version, updated_at=DateTime(slot.updated_at), at_seq=slot.at_seq)
@@ -163,8 +162,7 @@ class SlotMutation:
         consumed = await _sessions(info).consume_insight(
             info.context.space, session_id, given(version), given(turn_id), given(idempotency_key)
         )
-        recorded = event.from_domain(read_commit(consumed.commit)[0]) if consumed.commit else None
-        assert recorded is None or isinstance(recorded, InsightDelivered)
+        recorded = None if consumed.event is None else cast(InsightDelivered, event.from_domain(consumed.event))
         return ConsumeInsightPayload(
             insight=Slot.from_domain(consumed.insight), event=recorded, session=Session.from_domain(consumed.session)
         )

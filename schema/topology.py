@@ -82,7 +82,7 @@ class TopologyNode:
             label=meta.label,
             status=meta.status,
             parent_id=None if node.parent_id is None else strawberry.ID(node.parent_id),
-            root_id=strawberry.ID(document.ancestors[-1] if document.ancestors else node.id),
+            root_id=strawberry.ID(node.root_id),
             depth=node.depth,
             index=document.index,
             child_count=document.child_count,
@@ -127,6 +127,15 @@ class RefPayload:
     from_node: TopologyNode
     to_node: TopologyNode
 
+    @classmethod
+    def from_domain(cls, source: topology.TopologyNode, target: topology.TopologyNode) -> RefPayload:
+        """Convert both ends of a reference."""
+        return cls(
+            ref=Ref(from_id=strawberry.ID(source.id), to_id=strawberry.ID(target.id)),
+            from_node=TopologyNode.from_domain(source),
+            to_node=TopologyNode.from_domain(target),
+        )
+
 
 @strawberry.type
 class TopologyQuery:
@@ -165,37 +174,19 @@ class TopologyMutation:
     async def move_node(
         self, info: Info, id: strawberry.ID, parent_id: strawberry.ID | None = UNSET, to_root: bool = False
     ) -> LazySessionPayload:
+        from schema.session import SessionPayload
+
         parent = given(parent_id)
         if to_root == (parent is not None):
             raise errors.BadInput("moveNode: name a parentId or say toRoot, one of them")
-        await info.context.store.tree.move(info.context.space, id, parent)
-        return await _session(info, id)
+        return SessionPayload.from_domain(await info.context.store.tree.move(info.context.space, id, parent))
 
     @strawberry.mutation(
         description="Repeats change nothing. Refused between a node and itself, an ancestor or a descendant."
     )
     async def add_ref(self, info: Info, from_id: strawberry.ID, to_id: strawberry.ID) -> RefPayload:
-        await info.context.store.tree.add_ref(info.context.space, from_id, to_id)
-        return await _ref(info, from_id, to_id)
+        return RefPayload.from_domain(*await info.context.store.tree.add_ref(info.context.space, from_id, to_id))
 
     @strawberry.mutation
     async def remove_ref(self, info: Info, from_id: strawberry.ID, to_id: strawberry.ID) -> RefPayload:
-        await info.context.store.tree.remove_ref(info.context.space, from_id, to_id)
-        return await _ref(info, from_id, to_id)
-
-
-async def _session(info: Info, id: strawberry.ID) -> SessionPayload:
-    from schema.session import SessionPayload
-
-    return await SessionPayload.load(info, id)
-
-
-async def _ref(info: Info, from_id: strawberry.ID, to_id: strawberry.ID) -> RefPayload:
-    source, target = await info.context.nodes.load_many([from_id, to_id])
-    if source is None or target is None:
-        raise errors.NotFound(f"{from_id if source is None else to_id} has just been deleted")
-    return RefPayload(
-        ref=Ref(from_id=from_id, to_id=to_id),
-        from_node=TopologyNode.from_domain(source),
-        to_node=TopologyNode.from_domain(target),
-    )
+        return RefPayload.from_domain(*await info.context.store.tree.remove_ref(info.context.space, from_id, to_id))

@@ -47,12 +47,11 @@ class TransferMutation:
         parent_id: strawberry.ID | None = UNSET,
     ) -> ImportPayload:
         store, space = info.context.store, info.context.space
-        imported = await transfer.import_document(
+        imported, sessions = await transfer.import_sessions(
             store, space, document, format, id=given(id), label=given(label), parent_id=given(parent_id)
         )
-        found = await store.sessions.get_many(space, list(imported.ids.values()))
         return ImportPayload(
-            sessions=[Session.from_domain(meta) for meta in found if meta is not None],
+            sessions=[Session.from_domain(meta) for meta in sessions],
             event_count=saturated(imported.events),
             warnings=imported.warnings,
         )

@@ -30,6 +30,11 @@ class NotFound(SapwoodError):
     code = "NOT_FOUND"
 
 
+def just_deleted(id: str) -> NotFound:
+    """The error for a session that was deleted while it was being read."""
+    return NotFound(f"session {id} has just been deleted")
+
+
 class Conflict(SapwoodError):
     """The caller expected another head or version; `details` hold the true one."""
 

@@ -25,7 +25,6 @@ from storage.session import (
     SessionOrder,
     SessionStatus,
     Slots,
-    present,
 )
 from storage.slots import Consumed, SlotWrite, Written
 
@@ -162,7 +161,7 @@ class SessionStorage:
             read = await _slots_of(queries, space, selection, rows)
             if (cut := _first_missing(rows, read)) is not None:
                 rows = rows[: max(cut, 1)]
-            digests = [_digest(meta, read.get(meta.id)) for meta in rows]
+            digests = [Digest.of(meta, read.get(meta.id)) for meta in rows]
             return DigestPage(digests, len(found) > len(rows) > 0, as_of, bound)
 
         return await self._scope.read(query)
@@ -305,10 +304,6 @@ class SessionStorage:
 def _clean(selection: SessionFilter) -> SessionFilter:
     wanted = selection.label_contains
     return selection if wanted is None else replace(selection, label_contains=text.clean(wanted))
-
-
-def _digest(meta: SessionMeta, found: Slots | None) -> Digest:
-    return Digest(meta, present(found.memory) if found else None, present(found.insight) if found else None)
 
 
 async def _slots_of(

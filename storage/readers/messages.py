@@ -58,7 +58,7 @@ class MessageReader:
             slots = (await queries.slots(space, [id])).get(id)
             meta = await queries.session(space, id)
             if meta is None:
-                raise errors.NotFound(f"session {id} has just been deleted")
+                raise errors.just_deleted(id)
             surface = await self._surfaces.read(queries, meta, keep=self._scope.committed)
             prompt = present(slots.system_prompt) if slots else None
             return context.context(surface, prompt.content if prompt else None, slots.insight if slots else None)

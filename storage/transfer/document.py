@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from storage import errors, text
+from storage.session import SessionMeta
 from storage.session_storage import check_label
 from storage.store import Store
 from storage.transfer.export import ExportFormat, export
@@ -56,3 +57,19 @@ async def import_document(
         changed = replace(only, id=only.id if id is None else id, label=only.label if label is None else label)
         reading = replace(reading, sessions=[changed])
     return await import_reading(store, space, reading, parent_id=parent_id)
+
+
+async def import_sessions(
+    store: Store,
+    space: str,
+    document: str,
+    format: ExportFormat,
+    *,
+    id: str | None = None,
+    label: str | None = None,
+    parent_id: str | None = None,
+) -> tuple[Imported, list[SessionMeta]]:
+    """Imports as `import_document`, and reads the sessions that it made, in the order of the document."""
+    imported = await import_document(store, space, document, format, id=id, label=label, parent_id=parent_id)
+    found = await store.sessions.get_many(space, list(imported.ids.values()))
+    return imported, [meta for meta in found if meta is not None]
