@@ -25,7 +25,8 @@ from schema.form import FormMutation, FormQuery
 from schema.maintenance import MaintenanceMutation
 from schema.run import RunMutation, RunQuery
 from schema.scalars import SCALARS
-from schema.session import SessionMutation, SessionQuery
+from schema.session import SessionQuery
+from schema.session_mutation import SessionMutation
 from schema.slot import SlotMutation
 from schema.subscription import Subscription
 from schema.topology import TopologyMutation, TopologyQuery
