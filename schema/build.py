@@ -1,4 +1,4 @@
-"""The schema, put together of its nouns."""
+"""The schema, assembled from its nouns."""
 
 from inspect import isawaitable
 from typing import Any, cast
@@ -19,13 +19,14 @@ from schema import conversation, errors, event
 from schema.append import UNCONVERTED, AppendMutation
 from schema.digest import DigestQuery
 from schema.engine import cost, limits, policy
-from schema.engine.documents import Documents, Known
-from schema.engine.execution import list_executor
+from schema.engine.documents import CheckedDocument, Documents
+from schema.engine.execution import compiled_executor
 from schema.form import FormMutation, FormQuery
 from schema.maintenance import MaintenanceMutation
 from schema.run import RunMutation, RunQuery
 from schema.scalars import SCALARS
-from schema.session import SessionMutation, SessionQuery
+from schema.session import SessionQuery
+from schema.session_mutation import SessionMutation
 from schema.slot import SlotMutation
 from schema.subscription import Subscription
 from schema.topology import TopologyMutation, TopologyQuery
@@ -41,7 +42,10 @@ MUTATIONS = (
 
 
 class Schema(strawberry.Schema):
-    """Strawberry's schema with our error codes and limits."""
+    """Strawberry's schema with our error codes, limits, roles and executor.
+
+    What it overrides of Strawberry and graphql-core is pinned by tests/schema/test_private_parts.py.
+    """
 
     documents: Documents
     max_cost: int
@@ -57,18 +61,19 @@ class Schema(strawberry.Schema):
         *_: Any,
         **__: Any,
     ) -> ExecutionResult:
-        """One answer to a query or mutation. Raises InvalidOperationTypeError for a subscription, which has many.
+        """Run a query or mutation. Raises InvalidOperationTypeError for a subscription, which has many answers.
 
-        Strawberry's own is not used: nothing of ours extends it, and it takes a third of the time of a small query.
+        Replaces Strawberry's own method, whose extension points we do not use: they take a third of a small query's
+        time.
         """
-        known, faults, cost_told = self._prepared(query, variable_values, operation_name, context_value)
-        if faults or known is None:
-            return self._refused(faults, known, cost_told)
-        if known.operation(operation_name).type is OperationType.SUBSCRIPTION:
+        checked, faults, extensions = self._prepare(query, variable_values, operation_name, context_value)
+        if faults or checked is None:
+            return self._refuse(faults, checked, extensions)
+        if checked.operation(operation_name).type is OperationType.SUBSCRIPTION:
             raise InvalidOperationTypeError(OperationType.SUBSCRIPTION)
         result: Any = graphql.execute(
             _core(self),
-            known.document,
+            checked.document,
             root_value=root_value,
             variable_values=variable_values,
             operation_name=operation_name,
@@ -79,54 +84,56 @@ class Schema(strawberry.Schema):
         if isawaitable(result):
             result = await result
         if result.errors:
-            self._publish(result.errors, known.document)
-        return ExecutionResult(data=result.data, errors=result.errors, extensions=cost_told)
+            self._publish(result.errors, checked.document)
+        return ExecutionResult(data=result.data, errors=result.errors, extensions=extensions)
 
-    def _prepared(
+    def _prepare(
         self, query: str | None, variables: dict[str, Any] | None, name: str | None, context: Any
-    ) -> tuple[Known | None, list[GraphQLError], dict[str, Any]]:
-        """The document, what speaks against running its operation, and what its cost is told as.
+    ) -> tuple[CheckedDocument | None, list[GraphQLError], dict[str, Any]]:
+        """The document, the errors that keep its operation from running, and the extensions that report its cost.
 
-        Limits come first, then validation, the caller's role and the cost. What can be is remembered.
+        Checks the limits first, then validity, the caller's role and the cost.
         """
         if not query:
             raise MissingQueryError
         try:
-            known: Known = getattr(context, "document", None) or self.documents.of(query)
-            operation = known.operation(name)
+            checked: CheckedDocument = getattr(context, "document", None) or self.documents.of(query)
+            operation = checked.operation(name)
         except GraphQLError as error:
             return None, [error], {}
-        if faults := self.documents.faults(known):
-            return known, faults, {}
+        if faults := self.documents.faults(checked):
+            return checked, faults, {}
         role = context.role if context is not None else AccessRole.VIEWER
-        if refusal := policy.refusal(known.need(name), role):
-            return known, [refusal], {}
+        if refusal := policy.refusal(checked.need(name), role):
+            return checked, [refusal], {}
         requested = operation.cost.of(variables)
-        told = {"cost": {"requested": requested, "maximum": self.max_cost}}
+        extensions = {"cost": {"requested": requested, "maximum": self.max_cost}}
         if requested > self.max_cost:
-            return known, [limits.too_complex("cost in nodes", requested, self.max_cost)], told
-        return known, [], told
+            return checked, [limits.too_complex("cost in nodes", requested, self.max_cost)], extensions
+        return checked, [], extensions
 
-    def _refused(self, faults: list[GraphQLError], known: Known | None, told: dict[str, Any]) -> PreExecutionError:
-        self._publish(faults, None if known is None else known.document)
-        return PreExecutionError(data=None, errors=faults, extensions=told)
+    def _refuse(
+        self, faults: list[GraphQLError], checked: CheckedDocument | None, extensions: dict[str, Any]
+    ) -> PreExecutionError:
+        self._publish(faults, None if checked is None else checked.document)
+        return PreExecutionError(data=None, errors=faults, extensions=extensions)
 
     async def _prepare_operation_async(
         self, context: ExecutionContext, extensions_runner: SchemaExtensionsRunner
     ) -> PreExecutionError | None:
-        """Takes the place of Strawberry's for subscriptions. Their answers are many and small, and tell no cost."""
-        known, faults, _ = self._prepared(context.query, context.variables, context.operation_name, context.context)
-        if faults or known is None:
+        """Prepare a subscription. Replaces Strawberry's method; the many small answers do not report their cost."""
+        checked, faults, _ = self._prepare(context.query, context.variables, context.operation_name, context.context)
+        if faults or checked is None:
             return PreExecutionError(data=None, errors=faults)
-        context.graphql_document = known.document
-        if known.operation(context.operation_name).type not in context.allowed_operations:
-            raise InvalidOperationTypeError(known.operation(context.operation_name).type)
+        context.graphql_document = checked.document
+        if checked.operation(context.operation_name).type not in context.allowed_operations:
+            raise InvalidOperationTypeError(checked.operation(context.operation_name).type)
         return None
 
     def process_errors(
         self, errors_found: list[GraphQLError], execution_context: ExecutionContext | None = None
     ) -> None:
-        """Gives errors their codes; logs only what is the server's own fault."""
+        """Publish the errors of a subscription. Replaces Strawberry's method, which logs each with its traceback."""
         self._publish(errors_found, execution_context.graphql_document if execution_context else None)
 
     def _publish(self, found: list[GraphQLError], document: DocumentNode | None) -> None:
@@ -136,16 +143,16 @@ class Schema(strawberry.Schema):
 
 
 def build_schema(max_cost: int = cost.LARGEST, introspection: bool = True) -> Schema:
-    """The whole public API. Without introspection, names are not suggested in errors either."""
+    """Build the whole public API. Without introspection, errors do not suggest names either."""
     schema = Schema(
         query=merge_types("Query", QUERIES),
         mutation=merge_types("Mutation", MUTATIONS),
         subscription=Subscription,
         types=[*event.TYPES.values(), *conversation.TYPES],
-        execution_context_class=list_executor(),
+        execution_context_class=compiled_executor(),
         config=StrawberryConfig(scalar_map=SCALARS),
     )
-    _check_one_of_by_place(schema)
+    _check_one_of_in_core(schema)
     core = _core(schema)
     for name, resolver in UNCONVERTED.items():
         core.mutation_type.fields[name].resolve = resolver
@@ -156,12 +163,12 @@ def build_schema(max_cost: int = cost.LARGEST, introspection: bool = True) -> Sc
 
 
 def _core(schema: Schema) -> Any:
-    """The schema as graphql-core knows it."""
+    """The graphql-core schema behind Strawberry's."""
     return cast(Any, schema)._schema
 
 
-def _check_one_of_by_place(schema: Schema) -> None:
-    """Leaves the check of oneOf inputs to graphql-core, whose errors name the place in a list of inputs."""
+def _check_one_of_in_core(schema: Schema) -> None:
+    """Have graphql-core check oneOf inputs, as its errors name the path within a list of inputs."""
     event_input = cast(GraphQLInputObjectType, _core(schema).type_map["EventInput"])
     event_input.is_one_of = True
-    event_input.out_type = GraphQLInputObjectType.out_type  # type: ignore[method-assign]  # takes Strawberry's own check out
+    event_input.out_type = GraphQLInputObjectType.out_type  # type: ignore[method-assign]  # removes Strawberry's own check

@@ -1,4 +1,4 @@
-"""What all pages of a list have in common."""
+"""Paging information that all connections share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import strawberry
 
 @strawberry.type
 class PageInfo:
+    """Where a page starts and ends, and whether the list goes on."""
+
     has_next_page: bool
     has_previous_page: bool
     start_cursor: str | None
@@ -14,6 +16,6 @@ class PageInfo:
 
     @classmethod
     def of(cls, ends: tuple[str, str] | None, more: bool, after: str | None) -> PageInfo:
-        """Of a page whose first and last rows have these cursors, read behind `after`."""
+        """The information on a page read after the cursor `after`; `ends` are the cursors of its first and last row."""
         start, end = ends or (None, None)
         return cls(has_next_page=more, has_previous_page=after is not None, start_cursor=start, end_cursor=end)

@@ -1,13 +1,12 @@
-"""What resolvers work with: the store, the caller's space and role, and loaders that batch without remembering."""
+"""The context of resolvers: the store, the caller's space and role, and loaders that batch look-ups."""
 
-import asyncio
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeAlias
 
 import strawberry
 
-from schema.engine.documents import Known
+from schema.engine.documents import CheckedDocument
 from schema.engine.loader import Loader
 from storage.access_key import AccessRole
 from storage.session import Slots
@@ -17,14 +16,18 @@ from storage.views.runs import Run
 
 
 class Context:
-    """One caller's view of the store, for one operation, whose document may be known already.
+    """One caller's view of the store, for one operation. `document` is set if the document was looked up before.
 
-    `resume_seq` is where to resume its feed of a session's events.
-    It serves all events of a subscription, so its loaders batch look-ups of one moment and keep none of them.
+    `resume_seq` is where to resume a subscription to one session's events. A subscription uses one context for all its
+    events, so the loaders do not cache.
     """
 
     def __init__(
-        self, store: Store, space: str = "default", role: AccessRole = AccessRole.ADMIN, document: Known | None = None
+        self,
+        store: Store,
+        space: str = "default",
+        role: AccessRole = AccessRole.ADMIN,
+        document: CheckedDocument | None = None,
     ) -> None:
         self.store = store
         self.space = space
@@ -54,7 +57,7 @@ class Context:
 
     @cached_property
     def referrers(self) -> Loader[str, list[str]]:
-        """Ids of the nodes that refer to a node."""
+        """The ids of the nodes that refer to a node."""
 
         async def load(ids: Sequence[str]) -> Sequence[list[str]]:
             found = await self.store.tree.referrers(self.space, set(ids))
@@ -66,17 +69,7 @@ class Context:
     def runs(self) -> Loader[tuple[str, str], Run | None]:
         """Whole runs by session and turn id."""
 
-        async def load(keys: Sequence[tuple[str, str]]) -> Sequence[Run | None]:
-            ids = list(dict.fromkeys(session for session, _ in keys))
-            metas = dict(zip(ids, await self.store.sessions.get_many(self.space, ids), strict=True))
-
-            async def one(session: str, turn: str) -> Run | None:
-                meta = metas[session]
-                return None if meta is None else await self.store.runs.one(meta, turn)
-
-            return await asyncio.gather(*(one(session, turn) for session, turn in keys))
-
-        return Loader(load)
+        return Loader(lambda keys: self.store.runs.many(self.space, keys))
 
     @cached_property
     def slots(self) -> Loader[str, Slots | None]:

@@ -1,27 +1,22 @@
-"""The conversation: what a user interface shows of a session."""
+"""The conversation: a session as a user interface shows it."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
 from typing import Any
 
 import strawberry
 
-from schema.context import Info
 from schema.invocation import ToolInvocation
 from schema.scalars import JSON, DateTime
-from storage.readers.conversation import ConversationPage as Page
-from storage.views import conversation, conversation_entry
+from storage.readers import conversation
+from storage.views import conversation_entry
 from storage.views.conversation_entry import Entry
 from storage.views.message import Role
-
-logger = logging.getLogger("sapwood.cards")
 
 
 @strawberry.interface
 class ConversationEntry:
-    """What all entries share."""
+    """The fields that all entries share."""
 
     seq: int
     timestamp: DateTime
@@ -31,6 +26,8 @@ class ConversationEntry:
 
 @strawberry.type
 class TextEntry(ConversationEntry):
+    """A message's text."""
+
     role: Role
     content: str
     blocks: JSON | None
@@ -39,6 +36,8 @@ class TextEntry(ConversationEntry):
 
 @strawberry.type
 class CardEntry(ConversationEntry):
+    """A card, at the position of its first version."""
+
     card_type: str
     card_id: str | None = strawberry.field(
         description="The payload's own id: a later card of the same type and id takes this one's place."
@@ -53,6 +52,8 @@ class CardEntry(ConversationEntry):
 
 @strawberry.type
 class ToolEntry(ConversationEntry):
+    """A tool call and, once recorded, its result."""
+
     invocation: ToolInvocation
 
 
@@ -60,6 +61,8 @@ class ToolEntry(ConversationEntry):
     description="Stands for a card that can't be read: unknown type or broken payload. Never fails the page."
 )
 class PlaceholderEntry(ConversationEntry):
+    """Replaces a card that can't be read."""
+
     text: str
     reason: str
 
@@ -69,36 +72,26 @@ TYPES = (TextEntry, CardEntry, ToolEntry, PlaceholderEntry)
 
 @strawberry.type
 class ConversationPage:
+    """A page of the conversation in seq order."""
+
     entries: list[ConversationEntry]
     next_seq: int
     prev_seq: int | None
     head: int
 
     @classmethod
-    async def load(cls, info: Info, session_id: str, page: Page) -> ConversationPage:
-        """A page whose forms are degraded where their definition is not there. Cards that can't be read are logged."""
-        entries = await with_forms(info, page.entries)
-        for entry in entries:
-            if isinstance(entry, conversation_entry.PlaceholderEntry):
-                logger.warning("session %s, event %d: %s: %s", session_id, entry.seq, entry.text, entry.reason)
+    def from_domain(cls, page: conversation.ConversationPage) -> ConversationPage:
+        """Convert a page."""
         return cls(
-            entries=[from_domain(entry) for entry in entries],
+            entries=[from_domain(entry) for entry in page.entries],
             next_seq=page.next_seq,
             prev_seq=page.prev_seq,
             head=page.head,
         )
 
 
-async def with_forms(info: Info, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """The entries as they are with the form definitions of today."""
-    wanted = conversation.form_ids(entries)
-    if not wanted:
-        return entries
-    return conversation.with_forms(entries, await info.context.store.forms.get(info.context.space, wanted))
-
-
 def from_domain(entry: Entry) -> ConversationEntry:
-    """The entry as its GraphQL type."""
+    """Convert an entry to its GraphQL type."""
     common: dict[str, Any] = {
         "seq": entry.seq,
         "timestamp": DateTime(entry.timestamp),

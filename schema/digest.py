@@ -1,4 +1,4 @@
-"""Digests: what an orchestrator fetches of thousands of sessions."""
+"""Digests: what an orchestrator fetches for thousands of sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schema.scalars import DateTime
 from schema.slot import Slot
 from storage import errors, session
 from storage.digests import DigestPage
-from storage.session import SessionFilter, SessionStatus, present
+from storage.session import SessionFilter, SessionStatus
 
 if TYPE_CHECKING:
     from schema.topology import TopologyNode
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     description="What an orchestrator reflects on. Fetching digests costs a constant number of database queries."
 )
 class Digest:
+    """What an orchestrator reads of a session, without its log."""
+
     id: strawberry.ID
     label: str
     status: SessionStatus
@@ -36,6 +38,7 @@ class Digest:
 
     @strawberry.field
     async def node(self, info: Info) -> Annotated[TopologyNode, strawberry.lazy("schema.topology")]:
+        """The session's node in the forest."""
         from schema.topology import TopologyNode
 
         found = await info.context.nodes.load(self.id)
@@ -45,7 +48,7 @@ class Digest:
 
     @classmethod
     def from_domain(cls, digest: session.Digest) -> Digest:
-        """The outside of a session."""
+        """Convert a digest."""
         meta = digest.session
         return cls(
             id=strawberry.ID(meta.id),
@@ -59,21 +62,19 @@ class Digest:
             updated_at=DateTime(meta.updated_at),
         )
 
-    @classmethod
-    def from_slots(cls, meta: session.SessionMeta, slots: session.Slots | None) -> Digest:
-        """The outside of a session whose slots were read beside it."""
-        memory, insight = (slots.memory, slots.insight) if slots else (None, None)
-        return cls.from_domain(session.Digest(meta, present(memory), present(insight)))
-
 
 @strawberry.type
 class DigestEdge:
+    """A digest with its cursor."""
+
     cursor: str
     node: Digest
 
 
 @strawberry.type
 class DigestConnection:
+    """A page of digests."""
+
     nodes: list[Digest]
     page_info: PageInfo
     as_of: DateTime = strawberry.field(
@@ -84,12 +85,13 @@ class DigestConnection:
 
     @strawberry.field
     def edges(self) -> list[DigestEdge]:
+        """The digests with their cursors."""
         rows = zip(self.page.digests, self.nodes, strict=True)
         return [DigestEdge(cursor=self.page.cursor(digest), node=node) for digest, node in rows]
 
     @classmethod
     def from_domain(cls, page: DigestPage, after: str | None) -> DigestConnection:
-        """A page of digests."""
+        """Convert a page."""
         rows = page.digests
         ends = (page.cursor(rows[0]), page.cursor(rows[-1])) if rows else None
         return cls(
@@ -102,8 +104,11 @@ class DigestConnection:
 
 @strawberry.type
 class DigestQuery:
+    """Queries for digests."""
+
     @strawberry.field
     async def digest(self, info: Info, id: strawberry.ID) -> Digest | None:
+        """One session's digest; null when it is unknown."""
         page = await info.context.store.sessions.digests(info.context.space, SessionFilter(ids=(id,)), 1, None)
         return Digest.from_domain(page.digests[0]) if page and page.digests else None
 
@@ -123,6 +128,7 @@ class DigestQuery:
         first: int = 1000,
         after: str | None = UNSET,
     ) -> DigestConnection | None:
+        """A page of digests; null when `under_id` is unknown."""
         wanted = given(ids)
         selection = SessionFilter(
             ids=None if wanted is None else tuple(wanted),

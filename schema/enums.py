@@ -1,4 +1,4 @@
-"""The enums of the contract. Those of the domain are published as they are."""
+"""The enums of the API. The domain's enums are published unchanged."""
 
 from enum import Enum
 

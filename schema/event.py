@@ -1,4 +1,4 @@
-"""Events as clients read them."""
+"""Events as clients read them, one type per event type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storage.log import reading
 
 @strawberry.interface
 class SessionEvent:
-    """What all events share."""
+    """The fields that all events share."""
 
     id: strawberry.ID = strawberry.field(
         description="<log>/<seq>: the same for an inherited event in the source and in every fork, and in no other log."
@@ -38,6 +38,8 @@ class SessionEvent:
     "to the one made by seq `end`, both inclusive."
 )
 class SurfaceOp:
+    """What an event does to the surface."""
+
     op: SurfaceOpKind
     start: int | None
     end: int | None
@@ -45,6 +47,8 @@ class SurfaceOp:
 
 @strawberry.type(description="What a retrieval tool found: layer L0 (titles), L1 (content) or L0+L1.")
 class Retrieval:
+    """The outcome of a retrieval tool."""
+
     layer: str | None
     l0_match_count: int | None
     l1_match_count: int | None
@@ -53,12 +57,16 @@ class Retrieval:
 
 @strawberry.type
 class TurnStart(SessionEvent):
+    """A turn began."""
+
     query: str | None
     agent_flow: str | None = strawberry.field(description="CHAT, AI_OPS or the writer's own.")
 
 
 @strawberry.type
 class TurnEnd(SessionEvent):
+    """A turn ended."""
+
     status: RunStatus
     error: str | None
     self_evaluation: JSON | None
@@ -66,12 +74,16 @@ class TurnEnd(SessionEvent):
 
 @strawberry.type
 class StepStart(SessionEvent):
+    """A step began."""
+
     agent_name: str | None
     model_input: JSON | None
 
 
 @strawberry.type
 class StepEnd(SessionEvent):
+    """A step ended."""
+
     model_output: JSON | None
     thought: str | None
     token_count: float | None
@@ -84,6 +96,8 @@ class StepEnd(SessionEvent):
     "(images, files)."
 )
 class UserMessage(SessionEvent):
+    """A message of the user."""
+
     content: str
     blocks: JSON | None
     surface_op: SurfaceOp
@@ -92,6 +106,8 @@ class UserMessage(SessionEvent):
 
 @strawberry.type
 class AssistantMessage(SessionEvent):
+    """A message of the model."""
+
     content: str
     reasoning: str | None
     blocks: JSON | None
@@ -102,6 +118,8 @@ class AssistantMessage(SessionEvent):
 
 @strawberry.type
 class SystemMessage(SessionEvent):
+    """A system message."""
+
     content: str
     surface_op: SurfaceOp
     source_event_seqs: list[int] | None
@@ -111,6 +129,8 @@ class SystemMessage(SessionEvent):
     description="A piece of a streamed answer. It belongs to the next assistant/message, which carries the whole text."
 )
 class AssistantChunk(SessionEvent):
+    """A piece of a streamed answer."""
+
     delta: str
     kind: ChunkKind
 
@@ -119,6 +139,8 @@ class AssistantChunk(SessionEvent):
     description="`args` as a JSON object; a string is arguments text passed on as it is, valid JSON or not."
 )
 class ToolCall(SessionEvent):
+    """A call of a tool."""
+
     call_id: strawberry.ID
     name: str
     args: JSON
@@ -126,6 +148,8 @@ class ToolCall(SessionEvent):
 
 @strawberry.type
 class ToolResult(SessionEvent):
+    """The result of a tool call."""
+
     call_id: strawberry.ID
     result: JSON | None
     error: str | None
@@ -142,6 +166,8 @@ class ToolResult(SessionEvent):
 
 @strawberry.type
 class CardEvent(SessionEvent):
+    """A card for the user interface."""
+
     card_type: str = strawberry.field(
         description="Form, ParameterSet, Table, ColumnMatch, WorkflowStatus, KnowledgeBase, XyzLoadCard, "
         "GriddingParamCard; others are kept."
@@ -154,6 +180,8 @@ class CardEvent(SessionEvent):
     "conversation. The log and the audit view keep them."
 )
 class SurfaceHide(SessionEvent):
+    """Hides a range of events from the views."""
+
     from_seq: int
     to_seq: int
     reason: str | None
@@ -161,18 +189,24 @@ class SurfaceHide(SessionEvent):
 
 @strawberry.type
 class InsightDelivered(SessionEvent):
+    """The insight was delivered to the session."""
+
     content: str
     version: int
 
 
 @strawberry.type
 class RunFeedback(SessionEvent):
+    """Feedback on a turn."""
+
     feedback: str | None
     self_evaluation: JSON | None
 
 
 @strawberry.type
 class CustomEvent(SessionEvent):
+    """An event of the application's own."""
+
     name: str
     data: JSON
 
@@ -198,9 +232,9 @@ _PUBLISHED = {wire: (kind, EventType(wire)) for wire, kind in TYPES.items()}
 
 
 def from_domain(event: events.Event) -> SessionEvent:
-    """The event as its GraphQL type. The domain's names are the schema's, so that its values are taken as they are.
+    """Convert an event to its GraphQL type by copying its attributes, whose names are the same.
 
-    Calling the type instead takes ten times as long, for each event of a page.
+    Calling the type's constructor instead takes ten times as long, for each event of a page.
     """
     kind, event_type = _PUBLISHED[event.type]
     published = kind.__new__(kind)
@@ -210,6 +244,8 @@ def from_domain(event: events.Event) -> SessionEvent:
 
 @strawberry.type
 class EventPage:
+    """A page of the log in seq order."""
+
     events: list[SessionEvent]
     next_seq: int = strawberry.field(description="Pass as fromSeq to read on. Equal to `head` when nothing is left.")
     prev_seq: int | None = strawberry.field(description="Pass as beforeSeq to read back. null when nothing is before.")
@@ -217,7 +253,7 @@ class EventPage:
 
     @classmethod
     def from_domain(cls, page: reading.EventPage) -> EventPage:
-        """A page of the log."""
+        """Convert a page."""
         return cls(
             events=[from_domain(event) for event in page.events],
             next_seq=page.next_seq,

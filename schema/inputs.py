@@ -1,4 +1,4 @@
-"""Arguments that may be left out: UNSET is told apart from null."""
+"""Optional arguments: UNSET (left out) is not null."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 def given(value: T | None) -> T | None:
-    """The value, or None when it was left out."""
+    """The value, or None if it was left out."""
     return None if value is UNSET else value
 
 
 def only_given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the values that were not left out; null counts as given."""
+    """The values that were not left out; null counts as given."""
     return {name: value for name, value in values.items() if value is not UNSET}

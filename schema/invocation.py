@@ -1,4 +1,4 @@
-"""Tool invocations, as the audit view and the conversation show them."""
+"""Tool calls as the audit view and the conversation show them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from storage.views import run_tools
 
 @strawberry.type
 class ToolInvocation:
+    """A tool call with its result."""
+
     call_id: strawberry.ID
     step_id: strawberry.ID | None
     tool_name: str
@@ -32,7 +34,7 @@ class ToolInvocation:
 
     @classmethod
     def from_domain(cls, call: run_tools.ToolInvocation) -> ToolInvocation:
-        """A call with its result, once it is there."""
+        """Convert a call and, once recorded, its result."""
         return cls(
             call_id=strawberry.ID(call.call_id),
             step_id=None if call.step_id is None else strawberry.ID(call.step_id),

@@ -1,4 +1,4 @@
-"""Mutations that have the server write events of its own: hides, and repairs of what a crash left open."""
+"""Mutations for which the server writes events of its own: hides, and the repair of what a crash left open."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from strawberry import UNSET
 from schema.append import AppendEventsPayload
 from schema.context import Info
 from schema.inputs import given
-from schema.session import SessionPayload
+from schema.session_mutation import SessionPayload
 
 
 @strawberry.type
 class MaintenanceMutation:
+    """Mutations for which the server writes events of its own."""
+
     @strawberry.mutation(
         description="Keeps the newest `keepRecent` records visible, tool groups whole; 0 hides all, more than there "
         "are changes nothing, negative is refused."
@@ -20,6 +22,7 @@ class MaintenanceMutation:
     async def trim_records(
         self, info: Info, session_id: strawberry.ID, keep_recent: int, expected_head: int | None = UNSET
     ) -> SessionPayload:
+        """Hide all but the newest records."""
         context = info.context
         kept = await context.store.maintenance.trim(context.space, session_id, keep_recent, given(expected_head))
         return SessionPayload.from_domain(kept.session)
@@ -28,6 +31,7 @@ class MaintenanceMutation:
     async def remove_last_entry(
         self, info: Info, session_id: strawberry.ID, expected_head: int | None = UNSET
     ) -> SessionPayload:
+        """Hide the last text or card of the conversation."""
         context = info.context
         kept = await context.store.maintenance.remove_last(context.space, session_id, given(expected_head))
         return SessionPayload.from_domain(kept.session)
@@ -36,6 +40,7 @@ class MaintenanceMutation:
     async def clear_conversation(
         self, info: Info, session_id: strawberry.ID, expected_head: int | None = UNSET
     ) -> SessionPayload:
+        """Hide everything appended so far."""
         context = info.context
         kept = await context.store.maintenance.clear(context.space, session_id, given(expected_head))
         return SessionPayload.from_domain(kept.session)
@@ -47,6 +52,7 @@ class MaintenanceMutation:
     async def repair_session(
         self, info: Info, session_id: strawberry.ID, expected_head: int | None = UNSET
     ) -> AppendEventsPayload:
+        """End what a crash left open."""
         context = info.context
         kept = await context.store.maintenance.repair(context.space, session_id, given(expected_head))
         if kept.appended is None:

@@ -12,18 +12,22 @@ from storage.views.message import Role
 
 @strawberry.type
 class MessageToolCall:
+    """A tool call of an assistant message."""
+
     id: strawberry.ID
     name: str
     arguments: str
 
     @classmethod
     def from_domain(cls, call: message.MessageToolCall) -> MessageToolCall:
-        """One call of an assistant message."""
+        """Convert a tool call."""
         return cls(id=strawberry.ID(call.id), name=call.name, arguments=call.arguments)
 
 
 @strawberry.type
 class Message:
+    """A message for a model."""
+
     role: Role
     content: str | None
     reasoning: str | None
@@ -40,7 +44,7 @@ class Message:
 
     @classmethod
     def from_domain(cls, message: message.Message) -> Message:
-        """One message."""
+        """Convert a message."""
         calls = [MessageToolCall.from_domain(call) for call in message.tool_calls or ()]
         return cls(
             role=message.role,
@@ -57,11 +61,14 @@ class Message:
 
 @strawberry.type
 class Surface:
+    """The messages for a model, projected from the log."""
+
     at_seq: int = strawberry.field(description="seq up to which the log was read (exclusive).")
     domain: strawberry.Private[surface.Surface]
 
     @strawberry.field
     def messages(self) -> list[Message]:
+        """The messages as objects."""
         return [Message.from_domain(item) for item in self.domain.messages()]
 
     @strawberry.field(
@@ -69,16 +76,19 @@ class Surface:
         "role, content, tool_calls, tool_call_id."
     )
     def openai(self) -> JSON:
+        """The messages as a list ready to send."""
         return JSON(self.domain.openai_text())
 
     @classmethod
     def from_domain(cls, domain: surface.Surface) -> Surface:
-        """A surface that nobody changes any more."""
+        """Convert a surface, which must not change any more: it is projected lazily."""
         return cls(at_seq=domain.head, domain=domain)
 
 
 @strawberry.type
 class PromptContext:
+    """All that the next request to a model contains."""
+
     system_prompt: str | None
     insight: Slot | None = strawberry.field(description="Pending, or delivered in the turn that is open.")
     messages: list[Message] = strawberry.field(description="The surface, without system prompt and insight.")
@@ -89,7 +99,7 @@ class PromptContext:
 
     @classmethod
     def from_domain(cls, domain: context.PromptContext) -> PromptContext:
-        """What the next send gives."""
+        """Convert a prompt context."""
         return cls(
             system_prompt=domain.system_prompt,
             insight=Slot.from_domain(domain.insight),

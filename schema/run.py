@@ -1,4 +1,4 @@
-"""Runs: each turn as diagnosed, of one session or across the space."""
+"""Runs: turns as the audit view shows them, of one session or across the space."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from storage.views.run_rows import RunRow
 
 @strawberry.type
 class Step:
+    """A step of a run."""
+
     step_id: strawberry.ID
     step_index: int = strawberry.field(description="Counts per agent name within the run, from 0.")
     agent_name: str | None
@@ -41,7 +43,7 @@ class Step:
 
     @classmethod
     def from_domain(cls, step: runs.Step) -> Step:
-        """One step of a run."""
+        """Convert a step."""
         return cls(
             step_id=strawberry.ID(step.step_id),
             step_index=step.index,
@@ -61,6 +63,8 @@ class Step:
 
 @strawberry.type(description="One turn, as diagnosed: query, status, totals, steps and tool invocations.")
 class Run:
+    """A turn in the audit view."""
+
     id: strawberry.ID = strawberry.field(description="<session>/<origin session>/<turn>.")
     session_id: strawberry.ID = strawberry.field(description="The session asked for.")
     origin_session_id: strawberry.ID = strawberry.field(description="The session in which the turn started.")
@@ -77,47 +81,54 @@ class Run:
     inherited: bool = strawberry.field(
         description="All its events are inherited: it belongs to the session that this one was forked from."
     )
-    told: strawberry.Private[runs.Run | RunRow]
+    domain: strawberry.Private[runs.Run | RunRow]
 
     @strawberry.field(description="As given at turn/start, else the first user message of the turn.")
     async def query(self, info: Info) -> str | None:
+        """The user's question."""
         return (await self._uncut(info, "query")).query
 
     @strawberry.field
     async def agent_flow(self, info: Info) -> str | None:
+        """The flow that answers the turn."""
         return (await self._uncut(info, "agentFlow")).agent_flow
 
     @strawberry.field
     async def self_evaluation(self, info: Info) -> JSON | None:
+        """The agent's evaluation of its answer."""
         return _json((await self._uncut(info, "selfEvaluation")).self_evaluation)
 
     @strawberry.field
     async def feedback(self, info: Info) -> str | None:
+        """The feedback on the turn."""
         return (await self._uncut(info, "feedback")).feedback
 
     @strawberry.field
     async def error(self, info: Info) -> str | None:
+        """Why the turn failed."""
         return (await self._uncut(info, "error")).error
 
     @strawberry.field
     async def steps(self, info: Info) -> list[Step]:
+        """The steps in order."""
         return [Step.from_domain(step) for step in (await self._whole(info)).steps]
 
     @strawberry.field(description="In call order, those outside any step included.")
     async def tool_invocations(self, info: Info) -> list[ToolInvocation]:
+        """The tool calls in order."""
         return [ToolInvocation.from_domain(call) for call in (await self._whole(info)).tool_invocations]
 
     async def _uncut(self, info: Info, field: str) -> runs.Run | RunRow:
-        """Where the whole text of a field is: a row keeps only the beginning of a long one."""
-        told = self.told
-        return await self._whole(info) if isinstance(told, RunRow) and field in told.cut else told
+        """The source of a field's whole text: the run itself where its row stores only the beginning."""
+        domain = self.domain
+        return await self._whole(info) if isinstance(domain, RunRow) and field in domain.cut else domain
 
     async def _whole(self, info: Info) -> runs.Run:
-        return self.told if isinstance(self.told, runs.Run) else await _loaded(info, self.session_id, self.turn_id)
+        return self.domain if isinstance(self.domain, runs.Run) else await _loaded(info, self.session_id, self.turn_id)
 
     @classmethod
     def from_domain(cls, run: runs.Run) -> Run:
-        """The whole turn, as seen from one session."""
+        """Convert a whole run."""
         return cls(
             **_shared(run),
             total_token_count=run.token_count,
@@ -128,7 +139,7 @@ class Run:
 
     @classmethod
     def from_row(cls, row: RunRow) -> Run:
-        """A row, whose totals are those of the session's own events."""
+        """Convert a row, whose totals are those of the session's own events."""
         return cls(
             **_shared(row),
             total_token_count=row.tokens,
@@ -150,7 +161,7 @@ def _shared(run: runs.Run | RunRow) -> dict[str, Any]:
         "ended_at": run.ended_at,
         "updated_at": run.updated_at,
         "total_duration_ms": run.duration_ms,
-        "told": run,
+        "domain": run,
     }
 
 
@@ -164,24 +175,29 @@ def _time(value: int | None) -> DateTime | None:
 
 @strawberry.type
 class RunEdge:
+    """A run with its cursor."""
+
     cursor: str
     node: Run
 
 
 @strawberry.type
 class RunConnection:
+    """A page of runs."""
+
     nodes: list[Run]
     page_info: PageInfo
     page: strawberry.Private[RunPage]
 
     @strawberry.field
     def edges(self) -> list[RunEdge]:
+        """The runs with their cursors."""
         rows = zip(self.page.rows, self.nodes, strict=True)
         return [RunEdge(cursor=self.page.cursor(row), node=node) for row, node in rows]
 
     @classmethod
     def from_domain(cls, page: RunPage, after: str | None) -> RunConnection:
-        """A page of runs."""
+        """Convert a page."""
         rows = page.rows
         ends = (page.cursor(rows[0]), page.cursor(rows[-1])) if rows else None
         return cls(nodes=[Run.from_row(row) for row in rows], page_info=PageInfo.of(ends, page.more, after), page=page)
@@ -189,11 +205,15 @@ class RunConnection:
 
 @strawberry.type
 class RunPayload:
+    """The result of a mutation of a run."""
+
     run: Run
 
 
 @strawberry.type
 class RunQuery:
+    """Queries for runs."""
+
     @strawberry.field(
         description="Runs across sessions, newest first. Totals are those of a session's own events, so that nothing "
         "counts twice. `startedAfter` is inclusive, `startedBefore` is not. null when the session is unknown."
@@ -213,6 +233,7 @@ class RunQuery:
         first: int = 50,
         after: str | None = UNSET,
     ) -> RunConnection | None:
+        """A page of runs across sessions; null when the session is unknown."""
         selection = RunFilter(
             session_id=given(session_id),
             status=given(status),
@@ -229,12 +250,15 @@ class RunQuery:
 
     @strawberry.field(description="The whole turn, inherited events included. null when session or turn is unknown.")
     async def run(self, info: Info, session_id: strawberry.ID, turn_id: strawberry.ID) -> Run | None:
+        """One whole run; null when session or turn is unknown."""
         found = await info.context.runs.load((session_id, turn_id))
         return None if found is None else Run.from_domain(found)
 
 
 @strawberry.type
 class RunMutation:
+    """Mutations of runs."""
+
     @strawberry.mutation(description="Recorded as an event, also after the turn's end. What is absent stays.")
     async def set_run_feedback(
         self,
@@ -244,11 +268,12 @@ class RunMutation:
         feedback: str | None = UNSET,
         self_evaluation: JSON | None = UNSET,
     ) -> RunPayload:
+        """Record feedback on a turn."""
         context = info.context
-        await context.store.maintenance.give_feedback(
+        given_feedback = await context.store.maintenance.give_feedback(
             context.space, session_id, turn_id, given(feedback), given(self_evaluation)
         )
-        return RunPayload(run=Run.from_domain(await _loaded(info, session_id, turn_id)))
+        return RunPayload(run=Run.from_domain(given_feedback.run))
 
 
 async def _loaded(info: Info, session_id: str, turn_id: str) -> runs.Run:

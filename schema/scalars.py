@@ -1,4 +1,4 @@
-"""DateTime and JSON. In Python an instant is ms since 1970, and a JSON value is its text."""
+"""DateTime and JSON. In Python an instant is ms since 1970 and a JSON value is its text."""
 
 from typing import Any, NewType
 
@@ -21,7 +21,7 @@ def _parse_instant(value: object) -> Instant:
 
 
 class _Json(str):
-    """The text of a variable's JSON, told apart from a text when it stands inside a literal."""
+    """The text of a JSON variable; the class distinguishes it from a plain string inside a literal."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ def _parse_json(value: object) -> JsonText:
 
 
 def _parse_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> JsonText:
-    """The text of a literal. While a document is validated its variables are not known; null stands for them."""
+    """The text of a literal. During validation variables have no values yet; null stands in for them."""
     return text.to_json(_known(value_from_ast_untyped(node, variables)), "JSON")
 
 
@@ -46,8 +46,8 @@ def _known(value: Any) -> Any:
 
 
 def _splice(value: JsonText) -> orjson.Fragment:
-    """The text as a fragment that the response encoder splices in without decoding."""
-    return orjson.Fragment(str(value))  # the encoder takes no subclass, which a variable's text may still be
+    """The text as a fragment, which the response encoder copies without decoding it."""
+    return orjson.Fragment(str(value))  # the encoder accepts no subclass of str, such as _Json
 
 
 SCALARS: dict[object, ScalarDefinition] = {

@@ -1,4 +1,4 @@
-"""Sessions: the type, lists of them, and the mutations that make, change and delete them."""
+"""Sessions: the type, pages of sessions and the queries for them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from schema.conversation import ConversationPage
 from schema.digest import Digest
 from schema.enums import EventType
 from schema.event import EventPage
-from schema.inputs import given, only_given
+from schema.inputs import given
 from schema.message import Message, PromptContext, Surface
 from schema.run import Run
 from schema.scalars import JSON, DateTime
-from schema.session_input import CreateSessionInput, ForkSessionInput, SessionConfigInput, UpdateSessionInput
 from schema.slot import Slot
 from schema.stats import SessionStats
 from schema.topology import TopologyNode
@@ -29,17 +28,21 @@ from storage.views.message import Role
 
 @strawberry.type
 class SessionConfig:
+    """How agents run the session."""
+
     system_prompt: str | None
     skills: list[str] | None
 
     @classmethod
     def from_domain(cls, config: session.SessionConfig | None) -> SessionConfig | None:
-        """The config; null when none was ever written."""
+        """Convert a config; null when none was ever written."""
         return None if config is None else cls(system_prompt=config.system_prompt, skills=config.skills)
 
 
 @strawberry.type(description="A pure dialogue unit. It knows nothing of the tree; its place in the forest is `node`.")
 class Session:
+    """A session: its log and the views of it."""
+
     id: strawberry.ID
     label: str
     status: SessionStatus
@@ -55,6 +58,7 @@ class Session:
 
     @strawberry.field
     async def node(self, info: Info) -> TopologyNode:
+        """The session's node in the forest."""
         found = await info.context.nodes.load(self.id)
         if found is None:
             raise errors.just_deleted(self.id)
@@ -62,16 +66,19 @@ class Session:
 
     @strawberry.field
     async def config(self, info: Info) -> SessionConfig | None:
+        """The config; null when none was ever written."""
         found = await info.context.nodes.load(self.id)
         return None if found is None else SessionConfig.from_domain(found.document.config)
 
     @strawberry.field
     async def system_prompt(self, info: Info) -> Slot | None:
+        """The system prompt slot."""
         slots = await info.context.slots.load(self.id)
         return None if slots is None else Slot.from_domain(slots.system_prompt)
 
     @strawberry.field(description="The one-shot inbox. Reading it here never consumes it.")
     async def insight(self, info: Info) -> Slot | None:
+        """The insight slot."""
         slots = await info.context.slots.load(self.id)
         return None if slots is None else Slot.from_domain(slots.insight)
 
@@ -80,6 +87,7 @@ class Session:
         "Never part of `context`, `surface` or `prompt`."
     )
     async def memory(self, info: Info) -> Slot | None:
+        """The memory slot."""
         slots = await info.context.slots.load(self.id)
         return None if slots is None else Slot.from_domain(slots.memory)
 
@@ -96,6 +104,7 @@ class Session:
         last: int | None = UNSET,
         types: list[EventType] | None = UNSET,
     ) -> EventPage:
+        """A page of the log."""
         page = await info.context.store.sessions.events(
             self.meta,
             from_seq=given(from_seq),
@@ -108,10 +117,12 @@ class Session:
 
     @strawberry.field(description="Messages for a model, projected from the log.")
     async def surface(self, info: Info, at_seq: int | None = UNSET) -> Surface:
+        """The surface, at the head or at an earlier seq."""
         return Surface.from_domain(await info.context.store.messages.surface(self.meta, given(at_seq)))
 
     @strawberry.field(description="What the next send would give the model: system prompt, insight, surface.")
     async def context(self, info: Info) -> PromptContext:
+        """What the next request to the model contains."""
         return PromptContext.from_domain(await info.context.store.messages.context(info.context.space, self.id))
 
     @strawberry.field(
@@ -127,6 +138,7 @@ class Session:
         offset: int = 0,
         limit: int | None = UNSET,
     ) -> list[Message]:
+        """Message records, filtered."""
         found = await info.context.store.messages.records(
             self.meta,
             role=given(role),
@@ -150,6 +162,7 @@ class Session:
         last: int | None = UNSET,
         include_system: bool = False,
     ) -> ConversationPage:
+        """A page of the conversation."""
         page = await info.context.store.conversations.page(
             self.meta,
             from_seq=given(from_seq),
@@ -158,31 +171,35 @@ class Session:
             last=given(last),
             include_system=include_system,
         )
-        return await ConversationPage.load(info, self.id, page)
+        return ConversationPage.from_domain(page)
 
     @strawberry.field(
         description="Text history for a model that takes no cards: a card becomes one short placeholder line."
     )
     async def prompt(self, info: Info, guide_prompt: str | None = UNSET) -> list[Message]:
+        """The text history."""
         found = await info.context.store.messages.prompt(self.meta, given(guide_prompt))
         return [Message.from_domain(item) for item in found]
 
     @strawberry.field(description="Audit view: one run per turn, newest first.")
     async def runs(self, info: Info, first: int = 50, before_seq: int | None = UNSET) -> list[Run]:
+        """The session's runs, newest first."""
         found = await info.context.store.runs.of_session(self.meta, first, given(before_seq))
         return [Run.from_domain(run) for run in found]
 
     @strawberry.field
     def stats(self) -> SessionStats:
+        """Totals of the log."""
         return SessionStats.from_domain(self.meta)
 
     @strawberry.field
     async def digest(self, info: Info) -> Digest:
-        return Digest.from_slots(self.meta, await info.context.slots.load(self.id))
+        """The session's digest."""
+        return Digest.from_domain(session.Digest.of(self.meta, await info.context.slots.load(self.id)))
 
     @classmethod
     def from_domain(cls, meta: SessionMeta) -> Session:
-        """The session as of one reading."""
+        """Convert a session."""
         return cls(
             id=strawberry.ID(meta.id),
             label=meta.label,
@@ -198,19 +215,23 @@ class Session:
 
 
 def wire_names(types: Sequence[EventType] | None) -> list[str] | None:
-    """The wire names of event types, None when all are meant."""
+    """The wire names of event types; None for all types."""
     wanted = given(types)
     return None if wanted is None else [kind.value for kind in wanted]
 
 
 @strawberry.type
 class SessionEdge:
+    """A session with its cursor."""
+
     cursor: str
     node: Session
 
 
 @strawberry.type
 class SessionConnection:
+    """A page of sessions."""
+
     nodes: list[Session]
     page_info: PageInfo
     page: strawberry.Private[SessionPage]
@@ -218,15 +239,17 @@ class SessionConnection:
 
     @strawberry.field
     def edges(self) -> list[SessionEdge]:
+        """The sessions with their cursors."""
         return [SessionEdge(cursor=self.page.cursor(node.meta), node=node) for node in self.nodes]
 
     @strawberry.field
     async def total_count(self, info: Info) -> int:
+        """The number of sessions on all pages."""
         return await info.context.store.sessions.count(info.context.space, self.selection)
 
     @classmethod
     def from_domain(cls, page: SessionPage, selection: SessionFilter, after: str | None) -> SessionConnection:
-        """A page of sessions."""
+        """Convert a page."""
         rows = page.sessions
         ends = (page.cursor(rows[0]), page.cursor(rows[-1])) if rows else None
         return cls(
@@ -238,37 +261,18 @@ class SessionConnection:
 
 
 @strawberry.type
-class SessionPayload:
-    session: Session
-
-    @classmethod
-    def from_domain(cls, meta: SessionMeta) -> SessionPayload:
-        """The session after a mutation."""
-        return cls(session=Session.from_domain(meta))
-
-    @classmethod
-    async def load(cls, info: Info, id: str) -> SessionPayload:
-        """The session as it is now, after a mutation of its node."""
-        meta = await info.context.store.sessions.get(info.context.space, id)
-        if meta is None:
-            raise errors.just_deleted(id)
-        return cls.from_domain(meta)
-
-
-@strawberry.type
-class DeleteSessionPayload:
-    deleted_ids: list[strawberry.ID]
-
-
-@strawberry.type
 class SessionQuery:
+    """Queries for sessions."""
+
     @strawberry.field(description="null when unknown, or not in the caller's space.")
     async def session(self, info: Info, id: strawberry.ID) -> Session | None:
+        """One session; null when it is unknown."""
         meta = await info.context.store.sessions.get(info.context.space, id)
         return None if meta is None else Session.from_domain(meta)
 
     @strawberry.field(description="In the order asked, null for each unknown id. At most 1,000 ids.")
     async def sessions(self, info: Info, ids: list[strawberry.ID]) -> list[Session | None]:
+        """Sessions by id."""
         found = await info.context.store.sessions.get_many(info.context.space, ids)
         return [None if meta is None else Session.from_domain(meta) for meta in found]
 
@@ -287,6 +291,7 @@ class SessionQuery:
         first: int = 50,
         after: str | None = UNSET,
     ) -> SessionConnection | None:
+        """A page of sessions; null when `under_id` is unknown."""
         selection = SessionFilter(
             under=given(under_id),
             status=given(status),
@@ -295,49 +300,3 @@ class SessionQuery:
         )
         page = await info.context.store.sessions.page(info.context.space, selection, order_by, first, given(after))
         return None if page is None else SessionConnection.from_domain(page, selection, given(after))
-
-
-@strawberry.type
-class SessionMutation:
-    @strawberry.mutation
-    async def create_session(self, info: Info, input: CreateSessionInput) -> SessionPayload:
-        return SessionPayload.from_domain(await info.context.store.tree.create(info.context.space, input.to_domain()))
-
-    @strawberry.mutation
-    async def fork_session(self, info: Info, input: ForkSessionInput) -> SessionPayload:
-        return SessionPayload.from_domain(await info.context.store.tree.fork(info.context.space, input.to_domain()))
-
-    @strawberry.mutation(description="What is absent stays; null clears.")
-    async def update_session(self, info: Info, input: UpdateSessionInput) -> SessionPayload:
-        changes = only_given({"label": input.label, "workflow_mode": input.workflow_mode, "metadata": input.metadata})
-        return SessionPayload.from_domain(
-            await info.context.store.sessions.update(info.context.space, input.id, changes)
-        )
-
-    @strawberry.mutation
-    async def rename_session(self, info: Info, id: strawberry.ID, label: str) -> SessionPayload:
-        return SessionPayload.from_domain(
-            await info.context.store.sessions.update(info.context.space, id, {"label": label})
-        )
-
-    @strawberry.mutation
-    async def archive_session(self, info: Info, id: strawberry.ID) -> SessionPayload:
-        return await _set_status(info, id, SessionStatus.ARCHIVED)
-
-    @strawberry.mutation
-    async def restore_session(self, info: Info, id: strawberry.ID) -> SessionPayload:
-        return await _set_status(info, id, SessionStatus.ACTIVE)
-
-    @strawberry.mutation(description="HAS_CHILDREN unless cascade. Forks keep the events that they share.")
-    async def delete_session(self, info: Info, id: strawberry.ID, cascade: bool = False) -> DeleteSessionPayload:
-        deleted = await info.context.store.tree.delete(info.context.space, id, cascade)
-        return DeleteSessionPayload(deleted_ids=[strawberry.ID(gone) for gone in deleted])
-
-    @strawberry.mutation(description="Overwrites the config whole.")
-    async def put_config(self, info: Info, session_id: strawberry.ID, config: SessionConfigInput) -> SessionPayload:
-        await info.context.store.tree.put_config(info.context.space, session_id, config.to_domain())
-        return await SessionPayload.load(info, session_id)
-
-
-async def _set_status(info: Info, id: str, status: SessionStatus) -> SessionPayload:
-    return SessionPayload.from_domain(await info.context.store.sessions.set_status(info.context.space, id, status))

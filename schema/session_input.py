@@ -1,4 +1,4 @@
-"""What callers say of sessions to be made, forked or changed."""
+"""Inputs that create, fork or change sessions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from storage.lifecycle import Fork, NewSession
 
 @strawberry.input
 class SessionConfigInput:
+    """A config to write."""
+
     system_prompt: str | None = UNSET
     skills: list[str] | None = UNSET
 
     def to_domain(self) -> session.SessionConfig:
-        """The config with the fields that were given."""
+        """Convert the fields that were given."""
         return session.SessionConfig(**only_given({"system_prompt": self.system_prompt, "skills": self.skills}))
 
 
 @strawberry.input
 class CreateSessionInput:
+    """A session to create."""
+
     id: strawberry.ID | None = strawberry.field(
         default=UNSET, description="Generated (UUID) when absent; DUPLICATE_ID when taken."
     )
@@ -36,7 +40,7 @@ class CreateSessionInput:
     idempotency_key: str | None = UNSET
 
     def to_domain(self) -> NewSession:
-        """The session to be made."""
+        """Convert to the domain's request."""
         config = given(self.config)
         return NewSession(
             id=given(self.id),
@@ -52,6 +56,8 @@ class CreateSessionInput:
 
 @strawberry.input
 class ForkSessionInput:
+    """A fork to create."""
+
     source_id: strawberry.ID
     at_seq: int | None = strawberry.field(
         default=UNSET, description="How many of the source's events the child shares: 0 to head. Default: head."
@@ -73,7 +79,7 @@ class ForkSessionInput:
     idempotency_key: str | None = UNSET
 
     def to_domain(self) -> Fork:
-        """The fork to be made."""
+        """Convert to the domain's request."""
         config = given(self.config)
         return Fork(
             source_id=self.source_id,
@@ -92,6 +98,8 @@ class ForkSessionInput:
 
 @strawberry.input
 class UpdateSessionInput:
+    """Changes to a session."""
+
     id: strawberry.ID
     label: str | None = UNSET
     workflow_mode: str | None = UNSET

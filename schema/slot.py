@@ -1,9 +1,9 @@
-"""Slots, and the mutations that write them."""
+"""Slots, and the mutations that write and clear them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import strawberry
 from strawberry import UNSET
@@ -14,7 +14,6 @@ from schema.event import InsightDelivered
 from schema.inputs import given
 from schema.scalars import DateTime
 from storage import errors, session
-from storage.log.commit import read_commit
 from storage.session import SlotName
 from storage.session_storage import SessionStorage
 from storage.slots import InsightMode, SlotWrite, WrittenSlot
@@ -27,6 +26,8 @@ LazySession = Annotated["Session", strawberry.lazy("schema.session")]
 
 @strawberry.type(description="Versions count up from 1 and never restart, not even after a clear.")
 class Slot:
+    """The content of a slot."""
+
     content: str
     version: int
     updated_at: DateTime
@@ -34,7 +35,7 @@ class Slot:
 
     @classmethod
     def from_domain(cls, slot: session.Slot | None) -> Slot | None:
-        """The slot as readers see it: null when it was never written or was cleared."""
+        """Convert a slot; null when it was never written or was cleared."""
         if slot is None or slot.content is None:
             return None
         return cls(content=slot.content, version=slot.version, updated_at=DateTime(slot.updated_at), at_seq=slot.at_seq)
@@ -42,18 +43,22 @@ class Slot:
 
 @strawberry.input
 class InsightInput:
+    """An insight to write."""
+
     session_id: strawberry.ID
     content: str
     mode: InsightMode = InsightMode.REPLACE
     if_version: int | None = UNSET
 
     def to_domain(self) -> SlotWrite:
-        """The write that this asks for."""
+        """Convert to a write."""
         return SlotWrite(self.session_id, SlotName.INSIGHT, self.content, self.mode, given(self.if_version))
 
 
 @strawberry.input
 class MemoryInput:
+    """A memory to write."""
+
     session_id: strawberry.ID
     content: str
     at_seq: int | None = strawberry.field(
@@ -62,7 +67,7 @@ class MemoryInput:
     if_version: int | None = UNSET
 
     def to_domain(self) -> SlotWrite:
-        """The write that this asks for."""
+        """Convert to a write."""
         return SlotWrite(
             self.session_id,
             SlotName.MEMORY,
@@ -74,13 +79,15 @@ class MemoryInput:
 
 @strawberry.type
 class SlotPayload:
+    """A slot after a mutation, and its session."""
+
     session_id: strawberry.ID
     slot: Slot | None
     session: LazySession
 
     @classmethod
     def from_domain(cls, written: WrittenSlot) -> SlotPayload:
-        """What was written."""
+        """Convert a written slot and its session."""
         from schema.session import Session
 
         return cls(
@@ -92,6 +99,8 @@ class SlotPayload:
 
 @strawberry.type
 class SlotResult:
+    """One write's slot, or why it was refused."""
+
     session_id: strawberry.ID
     slot: Slot | None = None
     code: str | None = None
@@ -100,11 +109,15 @@ class SlotResult:
 
 @strawberry.type
 class SlotsPayload:
+    """The results of many writes, in their order."""
+
     results: list[SlotResult]
 
 
 @strawberry.type
 class ConsumeInsightPayload:
+    """The insight that was taken."""
+
     insight: Slot | None = strawberry.field(description="null when the inbox was empty.")
     event: InsightDelivered | None = strawberry.field(description="The insight/delivered event that records it.")
     session: LazySession
@@ -112,19 +125,24 @@ class ConsumeInsightPayload:
 
 @strawberry.type
 class SlotMutation:
+    """Mutations of slots."""
+
     @strawberry.mutation(description="`ifVersion` 0: only if never written. CONFLICT carries the version.")
     async def put_system_prompt(
         self, info: Info, session_id: strawberry.ID, content: str, if_version: int | None = UNSET
     ) -> SlotPayload:
+        """Write the system prompt."""
         write = SlotWrite(session_id, SlotName.SYSTEM_PROMPT, content, if_version=given(if_version))
         return SlotPayload.from_domain(await _sessions(info).put_slot(info.context.space, write))
 
     @strawberry.mutation
     async def put_memory(self, info: Info, input: MemoryInput) -> SlotPayload:
+        """Write the memory."""
         return SlotPayload.from_domain(await _sessions(info).put_slot(info.context.space, input.to_domain()))
 
     @strawberry.mutation
     async def put_insight(self, info: Info, input: InsightInput) -> SlotPayload:
+        """Write the insight."""
         return SlotPayload.from_domain(await _sessions(info).put_slot(info.context.space, input.to_domain()))
 
     @strawberry.mutation(
@@ -132,6 +150,7 @@ class SlotMutation:
         "else each on its own, with its code."
     )
     async def put_memories(self, info: Info, inputs: list[MemoryInput], atomic: bool = True) -> SlotsPayload:
+        """Write the memories of many sessions."""
         return await _put_all(info, [item.to_domain() for item in inputs], atomic)
 
     @strawberry.mutation(
@@ -139,10 +158,12 @@ class SlotMutation:
         "else each on its own, with its code."
     )
     async def put_insights(self, info: Info, inputs: list[InsightInput], atomic: bool = True) -> SlotsPayload:
+        """Write the insights of many sessions."""
         return await _put_all(info, [item.to_domain() for item in inputs], atomic)
 
     @strawberry.mutation(description="Clears only the version named, so that a newer insight survives.")
     async def clear_insight(self, info: Info, session_id: strawberry.ID, version: int | None = UNSET) -> SlotPayload:
+        """Clear the insight."""
         cleared = await _sessions(info).clear_insight(info.context.space, session_id, given(version))
         return SlotPayload.from_domain(cleared)
 
@@ -158,13 +179,13 @@ class SlotMutation:
         turn_id: strawberry.ID | None = UNSET,
         idempotency_key: str | None = UNSET,
     ) -> ConsumeInsightPayload:
+        """Take the insight and record its delivery."""
         from schema.session import Session
 
         consumed = await _sessions(info).consume_insight(
             info.context.space, session_id, given(version), given(turn_id), given(idempotency_key)
         )
-        recorded = event.from_domain(read_commit(consumed.commit)[0]) if consumed.commit else None
-        assert recorded is None or isinstance(recorded, InsightDelivered)
+        recorded = None if consumed.event is None else cast(InsightDelivered, event.from_domain(consumed.event))
         return ConsumeInsightPayload(
             insight=Slot.from_domain(consumed.insight), event=recorded, session=Session.from_domain(consumed.session)
         )

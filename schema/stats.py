@@ -1,4 +1,4 @@
-"""Counts and sums of a session's log."""
+"""Totals of a session's log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ LARGEST_INT = 2**31 - 1
 
 
 def saturated(count: int) -> int:
-    """The count, or the largest GraphQL Int if it is beyond that."""
+    """The count, capped at the largest GraphQL Int."""
     return min(count, LARGEST_INT)
 
 
 @strawberry.type
 class EventTypeCount:
+    """The number of events of one type."""
+
     type: EventType
     count: int
 
 
 @strawberry.type(description="Totals of own events are told apart, so that sums over a forest count nothing twice.")
 class SessionStats:
+    """Totals of a session's log."""
+
     event_count: int
     own_event_count: int
     inherited_event_count: int
@@ -40,7 +44,7 @@ class SessionStats:
 
     @classmethod
     def from_domain(cls, meta: SessionMeta) -> SessionStats:
-        """The totals that the log has come to."""
+        """Convert a session's totals."""
         types, totals = meta.totals.types, meta.totals
 
         def count(wire: str) -> int:

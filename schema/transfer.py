@@ -1,4 +1,4 @@
-"""Sessions as documents, out and in."""
+"""Export and import of sessions as documents."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from storage.transfer.export import ExportFormat
 
 @strawberry.type
 class ImportPayload:
+    """What an import created."""
+
     sessions: list[Session]
     event_count: int
     warnings: list[str]
@@ -22,6 +24,8 @@ class ImportPayload:
 
 @strawberry.type
 class TransferQuery:
+    """Queries that export."""
+
     @strawberry.field(
         description="null when unknown. YAML holds texts and cards, JSONL the whole log, "
         "OPENAI the surface as a list that is ready to send."
@@ -29,11 +33,14 @@ class TransferQuery:
     async def export_session(
         self, info: Info, id: strawberry.ID, format: ExportFormat = ExportFormat.YAML
     ) -> str | None:
+        """A session as a document."""
         return await transfer.export_document(info.context.store, info.context.space, id, format)
 
 
 @strawberry.type
 class TransferMutation:
+    """Mutations that import."""
+
     @strawberry.mutation(
         description="A new session: `id`, else the document's, else generated; DUPLICATE_ID when taken."
     )
@@ -46,13 +53,13 @@ class TransferMutation:
         label: str | None = UNSET,
         parent_id: strawberry.ID | None = UNSET,
     ) -> ImportPayload:
+        """Create the sessions of a document."""
         store, space = info.context.store, info.context.space
-        imported = await transfer.import_document(
+        imported, sessions = await transfer.import_sessions(
             store, space, document, format, id=given(id), label=given(label), parent_id=given(parent_id)
         )
-        found = await store.sessions.get_many(space, list(imported.ids.values()))
         return ImportPayload(
-            sessions=[Session.from_domain(meta) for meta in found if meta is not None],
+            sessions=[Session.from_domain(meta) for meta in sessions],
             event_count=saturated(imported.events),
             warnings=imported.warnings,
         )

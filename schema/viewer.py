@@ -1,4 +1,4 @@
-"""Who the caller is and what the server is."""
+"""The caller and the server, as clients can query them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ LIMITS = JSON(text.to_json({**limits.ALL, **query_limits.ALL}, "limits"))
 
 @strawberry.type
 class Viewer:
+    """The caller and the server."""
+
     space: str
     role: AccessRole
     server_version: str
@@ -27,8 +29,11 @@ class Viewer:
 
 @strawberry.type
 class ViewerQuery:
+    """The query for the caller."""
+
     @strawberry.field(description="Who the caller is and what the server is.")
     def viewer(self, info: Info) -> Viewer:
+        """The caller and the server."""
         context = info.context
         return Viewer(
             space=context.space,

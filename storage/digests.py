@@ -8,7 +8,7 @@ from storage.cursor import Cursor, binding, check_count, decode, encode
 from storage.database import Queries
 from storage.events import Instant
 from storage.scope import Scope
-from storage.session import Digest, SessionFilter, SessionMeta, SessionOrder, Slots, present
+from storage.session import Digest, SessionFilter, SessionMeta, SessionOrder, Slots
 
 MAX_DIGESTS = 10_000
 MAX_DIGEST_BYTES = 16 * 1024 * 1024
@@ -51,14 +51,10 @@ async def read_digests(
         slots = await _slots_of(queries, space, selection, rows)
         if (missing := _first_missing(rows, slots)) is not None:
             rows = rows[: max(missing, 1)]
-        digests = [_digest(meta, slots.get(meta.id)) for meta in rows]
+        digests = [Digest.of(meta, slots.get(meta.id)) for meta in rows]
         return DigestPage(digests, len(found) > len(rows) > 0, as_of, bound)
 
     return await scope.read(query)
-
-
-def _digest(meta: SessionMeta, slots: Slots | None) -> Digest:
-    return Digest(meta, present(slots.memory) if slots else None, present(slots.insight) if slots else None)
 
 
 async def _slots_of(

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from storage import text
 from storage.cards.definition import FormDefinition
-from storage.database import Transaction
+from storage.database import Queries, Transaction
 from storage.events import JsonText
 from storage.scope import Scope
 from storage.session import check_document
@@ -18,10 +18,7 @@ class Forms:
 
     async def get(self, space: str, ids: Collection[str]) -> dict[str, FormDefinition]:
         """The existing definitions among these, by form id as given."""
-        stored = {id: text.clean(id) for id in ids}
-        found = await self._scope.read(lambda queries: queries.forms(space, set(stored.values())))
-        by_id = {form.form_id: form for form in found}
-        return {id: by_id[clean] for id, clean in stored.items() if clean in by_id}
+        return await self._scope.read(lambda queries: read_forms(queries, space, ids))
 
     async def all(self, space: str) -> list[FormDefinition]:
         """All definitions of the space, ordered by form id."""
@@ -39,3 +36,10 @@ class Forms:
             return await tx.put_form(form)
 
         return await self._scope.transact(work, queue=[f"form {space}/{form_id}"])
+
+
+async def read_forms(queries: Queries, space: str, ids: Collection[str]) -> dict[str, FormDefinition]:
+    """The form definitions of these ids, by id as given; unknown ids are left out."""
+    stored = {id: text.clean(id) for id in ids}
+    by_id = {form.form_id: form for form in await queries.forms(space, set(stored.values()))}
+    return {id: by_id[clean] for id, clean in stored.items() if clean in by_id}

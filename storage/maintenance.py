@@ -1,7 +1,7 @@
 """Events that the server writes on request: hides, repairs after a crash, feedback."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from storage import errors, text
 from storage.database import Queries, Transaction
@@ -22,10 +22,12 @@ from storage.log.admission import turn_starts
 from storage.log.append import Appended
 from storage.log.commit import MAX_EVENTS
 from storage.readers import conversation
+from storage.readers.runs import one_run
 from storage.readers.surfaces import Surfaces
 from storage.scope import Scope, session_queue
 from storage.session import SessionMeta
 from storage.views.run_tools import Unanswered
+from storage.views.runs import Run
 from storage.views.trim import hides_for_trim
 
 INTERRUPTED = "Interrupted: no result was recorded before the session was repaired."
@@ -40,6 +42,13 @@ class MaintenanceResult:
 
     session: SessionMeta
     appended: Appended | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback(MaintenanceResult):
+    """The result of giving feedback, with the turn's whole run after it."""
+
+    run: Run = field(kw_only=True)
 
 
 class Maintenance:
@@ -93,8 +102,11 @@ class Maintenance:
 
     async def give_feedback(
         self, space: str, id: str, turn_id: str, feedback: str | None, self_evaluation: JsonText | None
-    ) -> MaintenanceResult:
-        """Records feedback on a turn, even after its end. Raises BadInput for a turn that was never started."""
+    ) -> Feedback:
+        """Records feedback on a turn, even after its end. Raises BadInput for a turn that was never started.
+
+        The run is read afterwards, not within the transaction. Raises NotFound if the session is deleted in between.
+        """
         turn = text.identifier(turn_id, "turnId")
 
         async def drafts(tx: Transaction, meta: SessionMeta) -> Sequence[Event]:
@@ -104,7 +116,11 @@ class Maintenance:
 
         if feedback is None and self_evaluation is None:
             raise errors.BadInput("setRunFeedback: give feedback or selfEvaluation")
-        return await self._append(space, id, None, drafts)
+        result = await self._append(space, id, None, drafts)
+        run = await self._scope.read(lambda queries: one_run(queries, result.session, turn))
+        if run is None:
+            raise errors.just_deleted(id)
+        return Feedback(result.session, result.appended, run=run)
 
     async def _append(self, space: str, id: str, expected_head: int | None, drafts: Drafts) -> MaintenanceResult:
         async def work(tx: Transaction) -> MaintenanceResult:

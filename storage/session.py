@@ -139,6 +139,11 @@ class Digest:
     memory: Slot | None
     insight: Slot | None
 
+    @classmethod
+    def of(cls, meta: SessionMeta, slots: Slots | None) -> "Digest":
+        """The digest of a session and its slots; None stands for slots never written."""
+        return cls(meta, present(slots.memory) if slots else None, present(slots.insight) if slots else None)
+
 
 class SessionOrder(StrEnum):
     """Order of a list of sessions: by creation or by last change."""

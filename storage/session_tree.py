@@ -45,60 +45,69 @@ class SessionTree:
         await self._scope.release(deleted.logs)
         return deleted.ids
 
-    async def move(self, space: str, id: str, parent_id: str | None) -> None:
-        """Moves a node and its subtree under another parent, or to the roots. The same parent changes nothing.
+    async def move(self, space: str, id: str, parent_id: str | None) -> SessionMeta:
+        """Moves a node and its subtree under another parent, or to the roots. Returns the node's session.
+
+        Moving to the same parent changes nothing.
+
 
         Raises NotFound, Cycle, InvalidRef (a reference would connect ancestor and descendant), BadInput.
         """
 
-        async def work(tx: Transaction) -> None:
+        async def work(tx: Transaction) -> SessionMeta:
             node = await tx.node(space, id)
             if node is None:
                 raise errors.no_session("id", id)
-            if node.parent_id == parent_id:
-                return
-            parent = None if parent_id is None else await tx.node(space, parent_id)
-            if parent_id is not None and parent is None:
-                raise errors.no_session("parentId", parent_id)
-            await _move(tx, space, node, parent)
+            if node.parent_id != parent_id:
+                parent = None if parent_id is None else await tx.node(space, parent_id)
+                if parent_id is not None and parent is None:
+                    raise errors.no_session("parentId", parent_id)
+                await _move(tx, space, node, parent)
+            return await _session(tx, space, id, "id")
 
         queue = [children_queue(space, parent_id), node_queue(space, id)]
-        await self._scope.transact(work, queue=queue)
+        return await self._scope.transact(work, queue=queue)
 
-    async def add_ref(self, space: str, from_id: str, to_id: str) -> None:
-        """Adds a reference from one node to another. A repeat changes nothing. Raises NotFound or InvalidRef."""
+    async def add_ref(self, space: str, from_id: str, to_id: str) -> tuple[TopologyNode, TopologyNode]:
+        """Adds a reference from one node to another and returns both. A repeat changes nothing.
 
-        async def work(tx: Transaction) -> None:
+        Raises NotFound or InvalidRef.
+        """
+
+        async def work(tx: Transaction) -> tuple[TopologyNode, TopologyNode]:
             source, target = await _ends(tx, space, from_id, to_id)
             topology.check_ref(source, target)
             if to_id not in source.refs:
                 await tx.change_node(source, {"refs": (*source.refs, to_id)})
                 await tx.change_node(target, {})
+            return await _shown_ends(tx, space, from_id, to_id)
 
-        await self._scope.transact(work, queue=[node_queue(space, from_id), node_queue(space, to_id)])
+        return await self._scope.transact(work, queue=[node_queue(space, from_id), node_queue(space, to_id)])
 
-    async def remove_ref(self, space: str, from_id: str, to_id: str) -> None:
-        """Removes a reference, if there is one. Raises NotFound."""
+    async def remove_ref(self, space: str, from_id: str, to_id: str) -> tuple[TopologyNode, TopologyNode]:
+        """Removes a reference, if there is one, and returns both nodes. Raises NotFound."""
 
-        async def work(tx: Transaction) -> None:
+        async def work(tx: Transaction) -> tuple[TopologyNode, TopologyNode]:
             source, target = await _ends(tx, space, from_id, to_id)
             if to_id in source.refs:
                 await tx.change_node(source, {"refs": tuple(ref for ref in source.refs if ref != to_id)})
                 await tx.change_node(target, {})
+            return await _shown_ends(tx, space, from_id, to_id)
 
-        await self._scope.transact(work, queue=[node_queue(space, from_id), node_queue(space, to_id)])
+        return await self._scope.transact(work, queue=[node_queue(space, from_id), node_queue(space, to_id)])
 
-    async def put_config(self, space: str, id: str, config: SessionConfig) -> None:
-        """Replaces the whole config. Raises NotFound, PayloadTooLarge."""
+    async def put_config(self, space: str, id: str, config: SessionConfig) -> SessionMeta:
+        """Replaces the whole config and returns the session. Raises NotFound, PayloadTooLarge."""
         lifecycle.check_config(config)
 
-        async def work(tx: Transaction) -> None:
+        async def work(tx: Transaction) -> SessionMeta:
             node = await tx.node(space, id)
             if node is None:
                 raise errors.no_session("sessionId", id)
             await tx.change_node(node, {"config": config})
+            return await _session(tx, space, id, "sessionId")
 
-        await self._scope.transact(work, queue=[node_queue(space, id)])
+        return await self._scope.transact(work, queue=[node_queue(space, id)])
 
     async def node(self, space: str, id: str) -> TopologyNode | None:
         """The node, or None if the space has none with that id."""
@@ -107,14 +116,7 @@ class SessionTree:
     async def nodes(self, space: str, ids: Collection[str]) -> dict[str, TopologyNode]:
         """Nodes by id; unknown ids are left out."""
 
-        async def query(queries: Queries) -> list[TopologyNode]:
-            found = await queries.nodes(space, ids)
-            parents = {node.parent_id for node in found.values() if node.parent_id is not None}
-            missing = parents - found.keys()
-            known = {**(await queries.nodes(space, missing) if missing else {}), **found}
-            return await _joined(queries, space, [_shown(node, known) for node in found.values()])
-
-        return {node.id: node for node in await self._scope.read(query)}
+        return await self._scope.read(lambda queries: _nodes(queries, space, ids))
 
     async def children(self, space: str, parents: Collection[str]) -> dict[str, list[TopologyNode]]:
         """The children of each parent, by index."""
@@ -179,6 +181,32 @@ async def read_forest(
     roots = [node.id for node in nodes if node.id == root_id or (root_id is None and node.depth == 0)]
     refs = [(node.id, target) for node in nodes for target in node.document.refs if target in shown]
     return Forest(roots, nodes, refs)
+
+
+async def _nodes(queries: Queries, space: str, ids: Collection[str]) -> dict[str, TopologyNode]:
+    found = await queries.nodes(space, ids)
+    parents = {node.parent_id for node in found.values() if node.parent_id is not None}
+    missing = parents - found.keys()
+    known = {**(await queries.nodes(space, missing) if missing else {}), **found}
+    joined = await _joined(queries, space, [_shown(node, known) for node in found.values()])
+    return {node.id: node for node in joined}
+
+
+async def _shown_ends(tx: Transaction, space: str, from_id: str, to_id: str) -> tuple[TopologyNode, TopologyNode]:
+    """Both ends of a reference as the forest shows them after a change. Raises NotFound."""
+    found = await _nodes(tx, space, {from_id, to_id})
+    for name, id in (("fromId", from_id), ("toId", to_id)):
+        if id not in found:
+            raise errors.no_session(name, id)
+    return found[from_id], found[to_id]
+
+
+async def _session(tx: Transaction, space: str, id: str, name: str) -> SessionMeta:
+    """The session of a node. Raises NotFound, naming the argument that has its id."""
+    meta = await tx.session(space, id)
+    if meta is None:
+        raise errors.no_session(name, id)
+    return meta
 
 
 def _shown(node: NodeDocument, known: Mapping[str, NodeDocument]) -> NodeDocument:

@@ -10,7 +10,7 @@ from storage.database import Transaction
 from storage.events import InsightDelivered
 from storage.log import append
 from storage.log.admission import Admission, visible_turns
-from storage.log.commit import Commit
+from storage.log.commit import Commit, read_commit
 from storage.session import MAX_SLOT_BYTES, SessionMeta, Slot, SlotName, Slots, present
 
 
@@ -51,6 +51,15 @@ class ConsumedInsight:
     insight: Slot | None
     commit: Commit | None
     session: SessionMeta
+
+    @property
+    def event(self) -> InsightDelivered | None:
+        """The event that records the delivery."""
+        if self.commit is None:
+            return None
+        event = read_commit(self.commit)[0]
+        assert isinstance(event, InsightDelivered)
+        return event
 
 
 def check_size(content: str, path: str) -> None:

@@ -52,6 +52,11 @@ class TopologyNode:
         return self.document.parent_id
 
     @property
+    def root_id(self) -> str:
+        """The id of the root of its tree; its own for a root."""
+        return self.document.ancestors[-1] if self.document.ancestors else self.id
+
+    @property
     def depth(self) -> int:
         """Number of ancestors: 0 for a root."""
         return len(self.document.ancestors)

@@ -1,1 +1,1 @@
-"""What runs operations: documents, limits, cost, roles and execution."""
+"""The execution engine: documents, limits, cost, roles and execution."""

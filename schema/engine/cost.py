@@ -1,7 +1,7 @@
-"""What an operation asks for, in nodes: the objects of its answer, counted before it is run.
+"""The cost of an operation: the number of nodes (objects) in its answer, estimated before execution.
 
-A page counts as many nodes as it is asked to hold, a list that is not paged as many as `LISTS` estimates. Sizes that
-are variables stay open until the operation is run, so that a document is counted once, however often it is asked.
+A page counts as its requested size, a list without paging as the estimate in `LISTS`. Sizes given as variables are
+filled in per request, so that each document is counted only once.
 """
 
 import math
@@ -15,16 +15,16 @@ from storage import digests, session_storage
 from storage.log import reading
 
 LARGEST = 2**53 - 1
-"""No cost is told as more: the largest integer that every JSON reader keeps exactly."""
+"""The largest cost reported: the largest integer that every JSON parser reads exactly."""
 DIGITS = 10
-"""A longer literal is beyond any page's limit."""
+"""Integer literals with more digits exceed any page's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """How many items a field gives: by default, at most, and the arguments that say so (a number, or a list's length).
+    """The page size of a field: the default, the maximum, and the arguments that set it (a number or a list's length).
 
-    What is asked for beyond `maximum` is refused by the field itself, and counts as `maximum`.
+    More than `maximum` counts as `maximum`; the field itself refuses it.
     """
 
     default: int
@@ -46,8 +46,8 @@ PAGES: Mapping[str, Paging] = {
     "Mutation.putMemories": Paging(session_storage.MAX_IDS, session_storage.MAX_IDS, ("inputs",)),
     "Mutation.putInsights": Paging(session_storage.MAX_IDS, session_storage.MAX_IDS, ("inputs",)),
 }
-"""Fields that give pages, or objects that hold one."""
-HELD = frozenset(
+"""Fields that return a page, or an object that holds one."""
+PAGE_ITEMS = frozenset(
     f"{kind}.{name}"
     for kind, names in {
         "SessionConnection": ("nodes", "edges"),
@@ -60,7 +60,7 @@ HELD = frozenset(
     }.items()
     for name in names
 )
-"""Lists as long as the page of the field above."""
+"""Lists with one entry per item of the page above."""
 LISTS: Mapping[str, int] = {
     "Query.roots": 50,
     "Query.formDefinitions": 20,
@@ -81,21 +81,21 @@ LISTS: Mapping[str, int] = {
     "AppendEventsPayload.events": 10,
     "ImportPayload.sessions": 1,
 }
-"""Estimates of lists that are not paged."""
+"""Estimated lengths of lists without paging."""
 UNKNOWN_LIST = 100
-WHOLE: Mapping[str, int] = {"Surface.openai": 100, "PromptContext.openai": 100, "Query.exportSession": 1_000}
-"""Values that hold in one piece what would else be so many nodes."""
+VALUES: Mapping[str, int] = {"Surface.openai": 100, "PromptContext.openai": 100, "Query.exportSession": 1_000}
+"""Scalar fields that hold as much as this many nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many items are asked for where variables have a say; `given` are literal counts and names of variables."""
+    """A page size that depends on variables; `given` holds literal counts and names of variables."""
 
     paging: Paging
     given: tuple[int | str, ...]
 
     def of(self, variables: Mapping[str, int | None]) -> int:
-        """With the variables' counts."""
+        """The size, given the counts of the variables."""
         counts = [
             count
             for item in self.given
@@ -106,7 +106,7 @@ class Size:
 
 @dataclass(eq=False, slots=True)
 class Sum:
-    """A count that depends on variables: `constant` and sizes times counts."""
+    """A count that depends on variables: `constant` plus the products in `terms`."""
 
     constant: int
     terms: list[tuple["Size | int", "Amount"]] = field(default_factory=list)
@@ -116,7 +116,7 @@ Amount: TypeAlias = int | Sum
 
 
 def add(one: Amount, other: Amount, times: Size | int = 1) -> Amount:
-    """One count and another, which comes so many times."""
+    """The sum of `one` and `times` times `other`."""
     if isinstance(other, int) and isinstance(times, int):
         if isinstance(one, int):
             return min(one + times * other, LARGEST)
@@ -127,7 +127,7 @@ def add(one: Amount, other: Amount, times: Size | int = 1) -> Amount:
 
 
 def size(paging: Paging, arguments: Mapping[str, ValueNode]) -> Size | int:
-    """How many items a field with these arguments gives: known at once, or once the variables are."""
+    """The page size of a field with these arguments: a number, or a `Size` where variables decide."""
     given: list[int | str] = []
     for name in paging.arguments:
         match arguments.get(name):
@@ -140,7 +140,7 @@ def size(paging: Paging, arguments: Mapping[str, ValueNode]) -> Size | int:
 
 
 def literal_count(value: ValueNode) -> int | None:
-    """How many items a literal asks for; None for null."""
+    """The number of items that a literal asks for; None for null."""
     match value:
         case NullValueNode():
             return None
@@ -166,14 +166,14 @@ def _within(paging: Paging, counts: list[int]) -> int:
 
 
 class Cost:
-    """The nodes that an operation asks for, as a function of its variables."""
+    """The number of nodes that an operation asks for, as a function of its variables."""
 
     def __init__(self, amount: Amount, defaults: Mapping[str, int | None]) -> None:
         self._amount = amount
         self._defaults = defaults
 
     def of(self, variables: Mapping[str, Any] | None) -> int:
-        """With these variables, which nobody has looked at yet: what is none counts as what it would be by default."""
+        """The cost with these raw variables. Invalid values get a count too; execution refuses them later."""
         if isinstance(self._amount, int):
             return self._amount
         counts = dict(self._defaults)
@@ -185,7 +185,7 @@ class Cost:
 def _value(amount: Amount, variables: Mapping[str, int | None], known: dict[Sum, int]) -> int:
     if isinstance(amount, int):
         return amount
-    if amount not in known:  # fragments share their counts: each is worked out once
+    if amount not in known:  # fragments share their amounts: compute each once
         total = amount.constant
         for times, other in amount.terms:
             factor = times if isinstance(times, int) else times.of(variables)

@@ -1,6 +1,6 @@
-"""Documents: parsed, held against the limits, and validated, once for each text.
+"""Documents: parsed, checked against the limits and validated, once for each text.
 
-Strawberry's own caches look a document up by hashing its whole tree; by text it is one look-up for all steps.
+Strawberry's own caches hash a document's whole tree to look it up; a look-up by text serves all steps at once.
 """
 
 import re
@@ -15,6 +15,8 @@ from graphql import (
     GraphQLSyntaxError,
     IntValueNode,
     NoSchemaIntrospectionCustomRule,
+    OverlappingFieldsCanBeMergedRule,
+    ValidationContext,
     Visitor,
     parse,
     specified_rules,
@@ -22,42 +24,53 @@ from graphql import (
     visit,
 )
 from graphql.language.parser import MAX_NESTING_DEPTH
-from graphql.validation.rules import overlapping_fields_can_be_merged
 from graphql.validation.validate import ValidationAbortedError
 
 from schema.engine import limits, phases, policy
-from schema.engine.limits import Planned
+from schema.engine.limits import PlannedOperation
 
 CACHED = 512
 MAX_TEXT = 20_000
-"""Characters; longer documents are not remembered, since 512 of them would hold too much memory."""
+"""Characters. Longer documents are not cached: 512 of them would hold too much memory."""
 MAX_FAULTS = 20
-"""Told of one document. Each costs time, and nobody reads more."""
+"""Errors reported for one document. Each costs time, and nobody reads more."""
 MAX_COMPARISONS = 25_000
 LONG_NUMBER = re.compile(r"\d{4300}")
-"""Python converts no integer that is longer."""
+"""Python does not convert longer integers."""
 TOO_MUCH = re.compile(r"Document contains more than \d+ (tokens|comments)\.")
 
-# Fields of one name are compared in pairs, which nothing else bounds; graphql-core's own bound lets it take a second.
-# A comparison counts twice.
-overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 2 * MAX_COMPARISONS
+
+class BoundedOverlappingFieldsRule(OverlappingFieldsCanBeMergedRule):
+    """graphql-core's rule with a smaller budget: it compares fields of one name in pairs, which nothing else bounds.
+
+    Its own budget lets a document take a second. A comparison costs two units.
+    """
+
+    def __init__(self, context: ValidationContext) -> None:
+        super().__init__(context)
+        self.rule_context.remaining_complexity_budget = 2 * MAX_COMPARISONS
+
+
+RULES = tuple(
+    BoundedOverlappingFieldsRule if rule is OverlappingFieldsCanBeMergedRule else rule for rule in specified_rules
+)
 
 
 @dataclass(slots=True)
-class Known:
-    """A parsed document within the limits and, once it was validated, its faults; what its operations need."""
+class CheckedDocument:
+    """A parsed document within the limits, with its operations by name. `faults` is None until it is validated."""
 
     document: DocumentNode
-    operations: dict[str | None, Planned]
+    operations: dict[str | None, PlannedOperation]
     faults: list[GraphQLError] | None = None
     _needs: dict[str | None, policy.Need] = field(default_factory=dict)
 
     def operation_name(self, name: str | None) -> str | None:
-        """The name of the operation of this name, or of the only one; None for one without."""
+        """The given name, or that of the document's only operation; None for one without a name."""
         return next(iter(self.operations)) if name is None and len(self.operations) == 1 else name
 
-    def operation(self, name: str | None) -> Planned:
-        """The operation of this name, or the only one. Raises GraphQLError, as the spec wants it."""
+    def operation(self, name: str | None) -> PlannedOperation:
+        """The operation of this name, or the only one. Raises GraphQLError if there is no such operation."""
         if name is None and len(self.operations) == 1:
             return next(iter(self.operations.values()))
         if name is None and self.operations:
@@ -70,7 +83,7 @@ class Known:
             raise GraphQLError(f"operationName: the document has no operation {name!r}") from None
 
     def need(self, name: str | None) -> policy.Need:
-        """Which role the operation of this name needs."""
+        """The role that the operation of this name needs."""
         found = self._needs.get(name)
         if found is None:
             found = self._needs[name] = policy.need_of(self.document, name)
@@ -78,45 +91,48 @@ class Known:
 
 
 class Documents:
-    """The documents that were asked for last, and those that are kept."""
+    """A cache of checked documents: the most recently used ones, and those kept for good."""
 
     def __init__(self, schema: GraphQLSchema, introspection: bool) -> None:
         self._schema = schema
         self._limits = limits.Rule(schema)
-        self._rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
-        self._known: OrderedDict[str, Known] = OrderedDict()
-        self._kept: dict[str, Known] = {}
+        self._rules = RULES if introspection else (*RULES, NoSchemaIntrospectionCustomRule)
+        self._recent: OrderedDict[str, CheckedDocument] = OrderedDict()
+        self._permanent: dict[str, CheckedDocument] = {}
 
-    def of(self, text: str) -> Known:
-        """The document of a text. Raises GraphQLError for one that can't be read or is too complex."""
-        known = self._kept.get(text) or self._known.get(text)
-        if known is not None:
-            if text in self._known:
-                self._known.move_to_end(text)
-            return known
+    def of(self, text: str) -> CheckedDocument:
+        """The document of a text. Raises GraphQLError for one that can't be parsed or is too complex."""
+        checked = self._permanent.get(text) or self._recent.get(text)
+        if checked is not None:
+            if text in self._recent:
+                self._recent.move_to_end(text)
+            return checked
         with phases.parsing():
             document = _parsed(text)
-            known = Known(document, self._limits.check(document))
+            checked = CheckedDocument(document, self._limits.check(document))
         if len(text) <= MAX_TEXT:
-            self._known[text] = known
-            if len(self._known) > CACHED:
-                self._known.popitem(last=False)
-        return known
+            self._recent[text] = checked
+            if len(self._recent) > CACHED:
+                self._recent.popitem(last=False)
+        return checked
 
     def keep(self, text: str) -> list[GraphQLError]:
-        """Remembers a document for good, whatever its length. Its faults. Raises as `of` does."""
-        known = self._kept[text] = self.of(text)
-        return self.faults(known)
+        """Cache a document for good, whatever its length, and return its faults. Raises as `of` does."""
+        checked = self._permanent[text] = self.of(text)
+        return self.faults(checked)
 
-    def faults(self, known: Known) -> list[GraphQLError]:
-        """What makes a document invalid, by graphql-core's rules alone: they name the place of a bad oneOf input."""
-        if known.faults is None:
+    def faults(self, checked: CheckedDocument) -> list[GraphQLError]:
+        """The validation errors of a document, by graphql-core's rules alone.
+
+        Strawberry's own rules are left out: graphql-core's name the path of a bad oneOf input.
+        """
+        if checked.faults is None:
             with phases.validating():
-                known.faults = validate(self._schema, known.document, self._rules, max_errors=MAX_FAULTS)
-            if any(_gave_up(fault) for fault in known.faults):
+                checked.faults = validate(self._schema, checked.document, self._rules, max_errors=MAX_FAULTS)
+            if any(_out_of_budget(fault) for fault in checked.faults):
                 counted = "comparisons of fields with one name"
-                known.faults = [limits.too_complex(counted, f"over {MAX_COMPARISONS}", MAX_COMPARISONS)]
-        return known.faults
+                checked.faults = [limits.too_complex(counted, f"over {MAX_COMPARISONS}", MAX_COMPARISONS)]
+        return checked.faults
 
 
 def _parsed(text: str) -> DocumentNode:
@@ -137,13 +153,13 @@ def _parsed(text: str) -> DocumentNode:
 
 
 class _ShortIntegers(Visitor):
-    """Raises GraphQLError for an integer literal that Python would not convert."""
+    """Raises GraphQLError for an integer literal that Python would refuse to convert."""
 
     def enter_int_value(self, node: IntValueNode, *_: Any) -> None:
         if LONG_NUMBER.search(node.value) is not None:
             raise GraphQLError(f"an integer of {len(node.value)} digits is beyond any limit", node)
 
 
-def _gave_up(fault: GraphQLError) -> bool:
-    """Whether validation stopped for another reason than the number of faults."""
+def _out_of_budget(fault: GraphQLError) -> bool:
+    """Whether validation was aborted for its cost, not for the number of faults."""
     return isinstance(fault, ValidationAbortedError) and "error limit" not in fault.message

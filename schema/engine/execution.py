@@ -1,9 +1,11 @@
-"""Execution of plain attributes: one compiled function per type and selection instead of a call per field.
+"""An executor that reads plain attributes with compiled functions instead of one call per field.
 
-For a list of objects whose selected fields are plain attributes, the whole list is completed by a Python function
-made for that selection; where the list is of an interface or a union, by one for each type that is in it. On any
-surprise (null where it must not be, another type, an awaitable) the stock executor does the list over and makes the
-exact error. So it goes with the plain attributes of a single object, beside fields that have to be resolved.
+A reader is a Python function generated for a type and a selection of its plain attributes. Where all selected fields
+of a list's items are plain, one reader completes the whole list; a list of an interface or a union gets a reader for
+each type in it. The plain attributes of a single object are read the same way, beside the fields that have resolvers.
+
+On any surprise (null in a non-null position, an unexpected type, an awaitable) the stock executor starts over and
+reports the exact error. So answers are always those of the stock executor; tests compare them on random queries.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -25,33 +27,33 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 from strawberry.types.field import StrawberryField
 
 MIN_ITEMS = 8
-"""Shorter lists cost less than finding their function."""
+"""Looking up a reader takes longer than completing a shorter list."""
 MIN_FIELDS = 2
-"""Fewer plain attributes of one object cost less than putting them together with the rest."""
+"""Merging the answers takes longer than reading fewer plain attributes of one object."""
 CACHED = 512
 DEFINITION = "strawberry-definition"
 EXACT = {"String": "str", "ID": "str", "Boolean": "bool"}
+"""The Python type of values that need no conversion."""
+CONVERTED = {"DateTime": "int", "JSON": "str"}
+"""The Python type that our own scalars convert. They might accept an awaitable or an exception."""
 
 Reader = Callable[[Any], Any]
 Signature = tuple[Any, ...]
 
 
 class Surprise(Exception):
-    """A value is not what the selection's function was made for."""
+    """A value does not fit the reader."""
 
 
 class Uncompilable(Exception):
-    """A selection holds more than plain attributes."""
-
-
-SURPRISES = (Surprise, AttributeError, KeyError, TypeError, ValueError, OverflowError)
+    """A selection contains more than plain attributes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How an object's fields are executed: `read` gives those of plain attributes, `rest` are the others' keys.
+    """How to execute an object's fields: `read` reads the plain attributes, `rest` are the keys of the other fields.
 
-    `nodes` are held so that none of another document can come to have their identity.
+    Plans are cached by the ids of `nodes`. Holding the nodes keeps those ids from being reused.
     """
 
     nodes: tuple[Any, ...]
@@ -59,8 +61,8 @@ class Plan:
     rest: tuple[str, ...]
 
 
-class ListExecutor(StrawberryGraphQLCoreExecutionContext):
-    """The stock executor, but for lists that can be compiled."""
+class CompiledExecutor(StrawberryGraphQLCoreExecutionContext):
+    """Strawberry's executor with compiled readers. The caches live on a subclass for each schema."""
 
     readers: ClassVar[dict[Signature, Reader]]
     origins: ClassVar[dict[str, dict[type, GraphQLObjectType]]]
@@ -69,40 +71,40 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
     def execute_fields_serially(
         self, parent_type: Any, source_value: Any, path: Any, grouped_field_set: Any, position_context: Any
     ) -> Any:
-        """The fields of a mutation, one after the other; a single one, as nearly all have, without the machinery."""
+        """Execute a mutation's fields one after the other; a single field, the usual case, takes the direct way."""
         serially = super().execute_fields_serially if len(grouped_field_set) > 1 else self.execute_fields
         return serially(parent_type, source_value, path, grouped_field_set, position_context)
 
     def execute_fields(
         self, parent_type: Any, source_value: Any, path: Any, grouped_field_set: Any, position_context: Any
     ) -> Any:
-        """The fields of one object: plain attributes by a compiled function, the others by the stock executor."""
+        """Execute one object's fields: plain attributes with a reader, the others with the stock executor."""
         plan = self._plan(parent_type, grouped_field_set)
         if plan.read is not None:
             try:
-                ready = plan.read(source_value)
-            except SURPRISES:
-                pass
+                plain = plan.read(source_value)
+            except Exception:
+                pass  # the stock executor meets the same value below, and reports it
             else:
                 if not plan.rest:
-                    return ready
+                    return plain
                 others = {key: grouped_field_set[key] for key in plan.rest}
                 rest = super().execute_fields(parent_type, source_value, path, others, position_context)
-                return _in_order(grouped_field_set, ready, rest, self.is_awaitable(rest))
+                return _merged(grouped_field_set, plain, rest, self.is_awaitable(rest))
         return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
 
     def _plan(self, kind: GraphQLObjectType, grouped: Any) -> Plan:
         nodes = tuple([group[0].node for group in grouped.values()])
-        known = (kind.name, *map(id, nodes))
-        plan = self.plans.get(known)
+        cache_key = (kind.name, *map(id, nodes))
+        plan = self.plans.get(cache_key)
         if plan is None:
-            plan = self._planned(kind, grouped, nodes)
+            plan = self._new_plan(kind, grouped, nodes)
             if len(self.plans) >= CACHED:
                 self.plans.clear()
-            self.plans[known] = plan
+            self.plans[cache_key] = plan
         return plan
 
-    def _planned(self, kind: GraphQLObjectType, grouped: Any, nodes: tuple[Any, ...]) -> Plan:
+    def _new_plan(self, kind: GraphQLObjectType, grouped: Any, nodes: tuple[Any, ...]) -> Plan:
         plain = [(key, group[0].node.name.value, None) for key, group in grouped.items() if _is_plain(kind, group)]
         if len(plain) < MIN_FIELDS:
             return Plan(nodes, None, ())
@@ -122,7 +124,7 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
         items: Iterable[Any],
         position_context: Any,
     ) -> Any:
-        """The completed list."""
+        """Complete a list with one reader per type, or with the stock executor."""
         if isinstance(items, list) and len(items) >= MIN_ITEMS:
             bare = item_type.of_type if isinstance(item_type, GraphQLNonNull) else item_type
             if isinstance(bare, GraphQLObjectType | GraphQLInterfaceType | GraphQLUnionType):
@@ -134,8 +136,8 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
                     if bare is item_type:
                         return [None if item is None else read(item) for item in items]
                     return list(map(read, items))
-                except (Uncompilable, *SURPRISES):
-                    pass
+                except Exception:
+                    pass  # the stock executor meets the same value below, and reports it
         return super().complete_iterable_value(item_type, field_details_list, info, path, items, position_context)
 
     def _reader_by_type(
@@ -160,7 +162,7 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
         return reader
 
     def _signature(self, kind: GraphQLObjectType, details: FieldDetailsList) -> Signature:
-        """The type's name, then (answer's key, field, signature below) of each field."""
+        """The type's name, then (response key, field name, signature of its selection) for each field."""
         grouped, deferred, _ = self.collect_subfields(kind, details)
         if deferred:
             raise Uncompilable
@@ -176,13 +178,13 @@ class ListExecutor(StrawberryGraphQLCoreExecutionContext):
         return (kind.name, tuple(fields))
 
 
-def list_executor() -> type[ListExecutor]:
-    """An executor class with a memory of its own, for one schema."""
-    return type("SchemaListExecutor", (ListExecutor,), {"readers": {}, "origins": {}, "plans": {}})
+def compiled_executor() -> type[CompiledExecutor]:
+    """An executor class with caches of its own, for one schema."""
+    return type("SchemaExecutor", (CompiledExecutor,), {"readers": {}, "origins": {}, "plans": {}})
 
 
 def _is_plain(kind: GraphQLObjectType, group: FieldDetailsList) -> bool:
-    """Whether a field is a plain attribute that holds no objects, or the type's name."""
+    """Whether a field is `__typename`, or a plain attribute that holds no objects."""
     field = kind.fields.get(group[0].node.name.value)
     if field is None:
         return group[0].node.name.value == "__typename"
@@ -191,16 +193,16 @@ def _is_plain(kind: GraphQLObjectType, group: FieldDetailsList) -> bool:
     return basic and isinstance(_bare(field.type), GraphQLScalarType | GraphQLEnumType)
 
 
-def _in_order(keys: Iterable[str], ready: dict[str, Any], rest: Any, is_awaitable: bool) -> Any:
-    """The answer with its fields in the order in which they were asked for."""
+def _merged(keys: Iterable[str], plain: dict[str, Any], rest: Any, is_awaitable: bool) -> Any:
+    """All fields of an object, in the order of the query; a coroutine if `rest` is awaitable."""
     if is_awaitable:
-        return _in_order_later(keys, ready, rest)
-    ready.update(rest)
-    return {key: ready[key] for key in keys if key in ready}
+        return _merged_later(keys, plain, rest)
+    plain.update(rest)
+    return {key: plain[key] for key in keys if key in plain}
 
 
-async def _in_order_later(keys: Iterable[str], ready: dict[str, Any], rest: Awaitable[dict[str, Any]]) -> Any:
-    return _in_order(keys, ready, await rest, False)
+async def _merged_later(keys: Iterable[str], plain: dict[str, Any], rest: Awaitable[dict[str, Any]]) -> Any:
+    return _merged(keys, plain, await rest, False)
 
 
 def _bare(kind: GraphQLOutputType) -> GraphQLOutputType:
@@ -210,14 +212,14 @@ def _bare(kind: GraphQLOutputType) -> GraphQLOutputType:
 
 
 class _Source:
-    """The source of one reader, and the names that it uses."""
+    """The source code of a reader, and the values that its names refer to."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {"Surprise": Surprise}
 
     def name(self, value: Any) -> str:
-        """A name for a value within the source."""
+        """Bind a value to a new name."""
         name = f"n{len(self.names)}"
         self.names[name] = value
         return name
@@ -228,8 +230,8 @@ def _compile(types: dict[str, Any], signature: Signature) -> Reader:
     kind = types[type_name]
     source = _Source()
     answer = []
-    for place, (key, name, below) in enumerate(fields):
-        variable = f"v{place}"
+    for index, (key, name, below) in enumerate(fields):
+        variable = f"v{index}"
         answer.append(f"{key!r}: {variable}")
         if name == "__typename":
             source.lines.append(f"{variable} = {type_name!r}")
@@ -240,12 +242,11 @@ def _compile(types: dict[str, Any], signature: Signature) -> Reader:
             raise Uncompilable
         source.lines.append(f"{variable} = item.{definition.python_name}")
         _complete(source, variable, field.type, below, types)
-    if kind.is_type_of is not None:
-        origin = source.name(kind.extensions[DEFINITION].origin)
-        source.lines.insert(0, f"if type(item) is not {origin}: raise Surprise")
+    origin = source.name(kind.extensions[DEFINITION].origin)
+    source.lines.insert(0, f"if type(item) is not {origin}: raise Surprise")
     body = "\n".join(f"    {line}" for line in [*source.lines, f"return {{{', '.join(answer)}}}"])
     text = f"def read(item):\n{body}"
-    exec(text, source.names)  # made of our own schema's names; keys are quoted GraphQL names
+    exec(text, source.names)  # contains only names of our own schema and quoted GraphQL names
     reader: Reader = source.names["read"]
     return reader
 
@@ -253,7 +254,7 @@ def _compile(types: dict[str, Any], signature: Signature) -> Reader:
 def _complete(
     source: _Source, variable: str, kind: GraphQLOutputType, below: Signature | None, types: dict[str, Any]
 ) -> None:
-    """Adds the lines that turn an attribute's value into the answer's."""
+    """Append the lines that complete an attribute's value."""
     required = isinstance(kind, GraphQLNonNull)
     inner = kind.of_type if isinstance(kind, GraphQLNonNull) else kind
     indent = ""
@@ -281,9 +282,10 @@ def _expression(
     if isinstance(kind, GraphQLScalarType):
         if (exact := EXACT.get(kind.name)) is not None:
             return f"{variable} if type({variable}) is {exact} else {source.name(_raise)}()"
-        if kind.name == "JSON" or kind.name == "DateTime":
-            return f"{source.name(kind.serialize)}({variable})"
-        return f"{source.name(kind.coerce_output_value)}({variable})"
+        coerced = f"{source.name(kind.coerce_output_value)}({variable})"
+        if (converted := CONVERTED.get(kind.name)) is not None:
+            return f"{coerced} if isinstance({variable}, {converted}) else {source.name(_raise)}()"
+        return coerced
     raise Uncompilable
 
 

@@ -1,7 +1,7 @@
-"""How complex a document may be, found by one walk that looks at each fragment once.
+"""How complex a document may be, measured in one walk that visits each fragment once.
 
-It comes before validation, whose own rules take a time that grows with what is bounded here, and takes documents that
-are not valid: what is unknown to the schema is walked without types, and left to validation.
+The walk comes before validation, whose rules take time that grows with what is bounded here. So it accepts invalid
+documents: fields and fragments unknown to the schema are walked without types and left to validation.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from schema.engine.cost import Amount, Cost
 
 CODE = "QUERY_TOO_COMPLEX"
 MAX_CHARACTERS = 100_000
-"""Of a document: texts of any length go as variables."""
+"""Of a document. Long texts belong in variables."""
 MAX_TOKENS = 2_000
 MAX_COMMENTS = 1_000
 MAX_DEPTH = 12
 MAX_INTROSPECTION_DEPTH = 20
-"""The query that tools send is 15 deep."""
+"""The introspection query that tools send is 15 deep."""
 MAX_INTROSPECTION_NODES = 50_000
 MAX_ALIASES = 30
 MAX_ROOT_FIELDS = 30
 MAX_DIRECTIVES = 50
-MAX_DIRECTIVES_AT_ONE_PLACE = 4
+MAX_DIRECTIVES_PER_NODE = 4
 MAX_NESTING = 64
-"""Selections within selections and fragments, whether they make the answer deeper or not."""
+"""Of selections within selections and fragments, whether or not they deepen the answer."""
 META = {"__schema": SchemaMetaFieldDef, "__type": TypeMetaFieldDef}
 ALL: Mapping[str, int] = {
     "queryCharacters": MAX_CHARACTERS,
@@ -61,13 +61,13 @@ ALL: Mapping[str, int] = {
     "rootFields": MAX_ROOT_FIELDS,
     "directives": MAX_DIRECTIVES,
 }
-"""As clients can ask for them."""
+"""The limits that clients can query."""
 
 Composite = GraphQLObjectType | GraphQLInterfaceType
 
 
 def too_complex(counted: str, value: int | str, limit: int) -> GraphQLError:
-    """The refusal of a document, naming what was counted, how much there is, and how much may be."""
+    """The error for a document beyond a limit: what was counted, the count and the limit."""
     return GraphQLError(
         f"{counted}: {value} is more than the limit of {limit}",
         extensions={"code": CODE, "counted": counted, "value": value, "limit": limit},
@@ -75,8 +75,8 @@ def too_complex(counted: str, value: int | str, limit: int) -> GraphQLError:
 
 
 @dataclass(slots=True)
-class Planned:
-    """An operation that keeps within the limits."""
+class PlannedOperation:
+    """An operation within the limits, and its cost."""
 
     type: OperationType
     cost: Cost
@@ -84,9 +84,9 @@ class Planned:
 
 @dataclass(slots=True)
 class Summary:
-    """What is in a selection, fragments included as often as they are spread.
+    """Counts of a selection set; a fragment counts as often as it is spread.
 
-    `nodes` come whatever the page of the field above holds, `per_item` for each item of it.
+    `nodes` count once, `per_item` once for each item of the page that the field above returns.
     """
 
     fields: int = 0
@@ -99,7 +99,7 @@ class Summary:
     per_item: Amount = 0
 
     def include(self, other: Summary) -> None:
-        """What a fragment brings."""
+        """Add a fragment's counts."""
         self.fields += other.fields
         self._include_below(other)
         self.depth = max(self.depth, other.depth)
@@ -114,16 +114,16 @@ class Summary:
 
 
 class Rule:
-    """The limits, for documents of one schema."""
+    """The limits on documents of one schema."""
 
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
         self._lists = {**cost.LISTS, **_introspection_lists(schema)}
 
-    def check(self, document: DocumentNode) -> dict[str | None, Planned]:
-        """The operations of a document by name. Raises GraphQLError for the first that is too complex."""
+    def check(self, document: DocumentNode) -> dict[str | None, PlannedOperation]:
+        """A document's operations by name. Raises GraphQLError for the first one beyond a limit."""
         walk = Walk(self._schema, self._lists, document)
-        found: dict[str | None, Planned] = {}
+        found: dict[str | None, PlannedOperation] = {}
         for definition in document.definitions:
             if isinstance(definition, OperationDefinitionNode):
                 found[definition.name.value if definition.name else None] = walk.operation(definition)
@@ -131,7 +131,7 @@ class Rule:
 
 
 class Walk:
-    """One document's walk. `steps` counts the selections that it looked at."""
+    """The walk through one document. `steps` counts the selections visited."""
 
     def __init__(self, schema: GraphQLSchema, lists: Mapping[str, int], document: DocumentNode) -> None:
         self._schema = schema
@@ -144,12 +144,12 @@ class Walk:
         self._summaries: dict[str, Summary | None] = {}
         self.steps = 0
 
-    def operation(self, node: OperationDefinitionNode) -> Planned:
-        """An operation within the limits. Raises GraphQLError."""
+    def operation(self, node: OperationDefinitionNode) -> PlannedOperation:
+        """The operation and its cost. Raises GraphQLError if it is beyond a limit."""
         root = self._schema.get_root_type(node.operation)
         found = self._selections(node.selection_set, root, 1)
-        places = [node.directives, *(variable.directives for variable in node.variable_definitions or ())]
-        found.directives += sum(map(_directives, places))
+        lists = [node.directives, *(variable.directives for variable in node.variable_definitions or ())]
+        found.directives += sum(map(_directives, lists))
         for counted, value, limit in (
             ("depth", found.depth, MAX_DEPTH),
             ("depth of introspection", found.introspection_depth, MAX_INTROSPECTION_DEPTH),
@@ -165,7 +165,7 @@ class Walk:
             for variable in node.variable_definitions or ()
             if variable.default_value is not None
         }
-        return Planned(OperationType(node.operation.value), Cost(found.nodes, defaults))
+        return PlannedOperation(OperationType(node.operation.value), Cost(found.nodes, defaults))
 
     def _selections(self, selections: SelectionSetNode, parent: Composite | None, level: int) -> Summary:
         if level > MAX_NESTING:
@@ -188,7 +188,7 @@ class Walk:
         return found
 
     def _fragment(self, name: str, level: int) -> Summary | None:
-        """None for an unknown one, and for one within itself, both of which validation refuses."""
+        """None for an unknown fragment and for one that contains itself; validation refuses both."""
         if name not in self._summaries and name in self._fragments:
             self._summaries[name] = None
             fragment = self._fragments[name]
@@ -222,16 +222,16 @@ class Walk:
         if parent is not None:
             self._count(f"{parent.name}.{name}", node, is_list, kind is not None, below, found)
 
-    def _count(self, place: str, node: FieldNode, is_list: bool, is_node: bool, below: Summary, found: Summary) -> None:
-        """Adds the nodes of a field to those of the selection that it is in."""
+    def _count(self, name: str, node: FieldNode, is_list: bool, is_node: bool, below: Summary, found: Summary) -> None:
+        """Add the nodes of the field `Type.field` to those of its selection set."""
         if not is_node:
-            found.nodes = cost.add(found.nodes, cost.WHOLE.get(place, 0))
+            found.nodes = cost.add(found.nodes, cost.VALUES.get(name, 0))
             return
         each = cost.add(1, below.nodes)
-        if place in cost.HELD:
+        if name in cost.PAGE_ITEMS:
             found.per_item = cost.add(found.per_item, each)
             return
-        paging = cost.PAGES.get(place)
+        paging = cost.PAGES.get(name)
         page: cost.Size | int = cost.UNKNOWN_LIST
         if paging is not None:
             page = cost.size(paging, {argument.name.value: argument.value for argument in node.arguments or ()})
@@ -239,20 +239,20 @@ class Walk:
             each = cost.add(each, below.per_item, page)
         times: cost.Size | int = 1
         if is_list:
-            times = page if paging is not None else self._lists.get(place, cost.UNKNOWN_LIST)
+            times = page if paging is not None else self._lists.get(name, cost.UNKNOWN_LIST)
         found.nodes = cost.add(found.nodes, each, times)
 
 
 def _directives(nodes: Sequence[DirectiveNode] | None) -> int:
-    """How many there are. Raises GraphQLError where it is too many for one place."""
+    """The number of directives on one node. Raises GraphQLError if it is too large."""
     count = len(nodes or ())
-    if count > MAX_DIRECTIVES_AT_ONE_PLACE:
-        raise too_complex("directives at one place", count, MAX_DIRECTIVES_AT_ONE_PLACE)
+    if count > MAX_DIRECTIVES_PER_NODE:
+        raise too_complex("directives at one place", count, MAX_DIRECTIVES_PER_NODE)
     return count
 
 
 def _named(kind: GraphQLOutputType) -> tuple[Composite | None, bool]:
-    """The object type or interface below wrappers, None for another, and whether there is a list among them."""
+    """The object type or interface inside the wrappers (else None), and whether a list is among the wrappers."""
     is_list = False
     while isinstance(kind, GraphQLNonNull | GraphQLList):
         is_list = is_list or isinstance(kind, GraphQLList)
@@ -261,7 +261,7 @@ def _named(kind: GraphQLOutputType) -> tuple[Composite | None, bool]:
 
 
 def _introspection_lists(schema: GraphQLSchema) -> dict[str, int]:
-    """How long the lists of introspection are: types as they are, what a type has on an average."""
+    """Lengths of introspection lists: of types and directives exactly, of their members on average."""
     types = list(schema.type_map.values())
     fields = [field for kind in types if isinstance(kind, Composite) for field in kind.fields.values()]
     inputs = [kind for kind in types if isinstance(kind, GraphQLInputObjectType)]

@@ -1,7 +1,7 @@
-"""Look-ups that are gathered: those of one moment are one.
+"""Batched look-ups: all keys requested in one tick of the event loop are found together.
 
-Strawberry's own loader takes time quadratic in a batch to cancel it: a query of ten thousand look-ups that is stopped
-held up the server for minutes.
+Strawberry's own DataLoader needs time quadratic in the size of a batch to cancel it: stopping a query of ten thousand
+look-ups blocked the server for minutes.
 """
 
 import asyncio
@@ -13,27 +13,27 @@ T = TypeVar("T")
 
 
 class _Batch(Generic[K, T]):
-    """Who waits for which key. Once nobody waits any more the look-up is cancelled."""
+    """The futures waiting for each key. The look-up is cancelled once all of them are done."""
 
     def __init__(self) -> None:
         self.waiting: dict[K, list[asyncio.Future[T]]] = {}
         self.task: asyncio.Task[None] | None = None
-        self._left = 0
+        self._pending = 0
 
     def add(self, key: K) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         future.add_done_callback(self._done)
         self.waiting.setdefault(key, []).append(future)
-        self._left += 1
+        self._pending += 1
         return future
 
     def _done(self, future: asyncio.Future[T]) -> None:
-        self._left -= 1
-        if self._left == 0 and future.cancelled() and self.task is not None:
+        self._pending -= 1
+        if self._pending == 0 and future.cancelled() and self.task is not None:
             self.task.cancel()
 
     async def answer(self, find: Callable[[Sequence[K]], Awaitable[Sequence[T]]]) -> None:
-        if self._left == 0:
+        if self._pending == 0:
             return
         try:
             found = await find(list(self.waiting))
@@ -50,21 +50,21 @@ class _Batch(Generic[K, T]):
 
 
 class Loader(Generic[K, T]):
-    """Finds values by their keys. `find` is given distinct keys, and answers in their order; nothing is remembered."""
+    """Finds values by key, without caching. `find` gets distinct keys and returns values in their order."""
 
     def __init__(self, find: Callable[[Sequence[K]], Awaitable[Sequence[T]]]) -> None:
         self._find = find
         self._batch: _Batch[K, T] | None = None
 
     def load(self, key: K) -> asyncio.Future[T]:
-        """The value of a key."""
+        """The value of a key, once its batch is answered."""
         if self._batch is None:
             self._batch = _Batch()
             asyncio.get_running_loop().call_soon(self._begin)
         return self._batch.add(key)
 
     async def load_many(self, keys: Iterable[K]) -> list[T]:
-        """The values of several keys, in their order."""
+        """The values of several keys, in order."""
         return await asyncio.gather(*map(self.load, keys))
 
     def _begin(self) -> None:

@@ -1,4 +1,4 @@
-"""How long an operation's parsing and validation took, told to whoever listens for it."""
+"""Durations of parsing and validation, recorded for the current request if its transport asks for them."""
 
 import contextlib
 import time
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Phases:
-    """Seconds spent on each step. A document that is remembered is neither parsed nor validated again."""
+    """Seconds spent on each step. A cached document is not parsed or validated again."""
 
     parse: float = 0.0
     validate: float = 0.0
@@ -17,12 +17,12 @@ class Phases:
 
 
 LISTENING: ContextVar[Phases | None] = ContextVar("phases", default=None)
-"""Where this task and those that it starts note their steps."""
+"""Where this task, and the tasks it starts, record their steps."""
 
 
 @contextlib.contextmanager
 def parsing() -> Iterator[None]:
-    """Around the parsing of a text."""
+    """Time the parsing of a text."""
     began = time.perf_counter()
     try:
         yield
@@ -33,7 +33,7 @@ def parsing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def validating() -> Iterator[None]:
-    """Around the validation of a document."""
+    """Time the validation of a document."""
     began = time.perf_counter()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which role a root field needs. A field without one is refused to everybody, and a test fails."""
+"""The role that each root field needs. A field missing here is refused to everybody, and a test fails."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ ALLOWED: dict[str, dict[AccessRole, tuple[str, ...]]] = {
         AccessRole.VIEWER: ("sessionEvents", "spaceEvents", "forestChanges", "slotChanges", "__typename"),
     },
 }
-"""By kind of operation, the fields that a role may use beside those of the roles before it."""
+"""By kind of operation, the fields that each role may use in addition to those of the roles before it."""
 
 ROLES = {
     (operation, field): role
@@ -85,12 +85,12 @@ ROLES = {
     for role, fields in fields_of.items()
     for field in fields
 }
-"""The role that each field of an operation needs."""
+"""The role that a root field needs, by kind of operation and field name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The field of an operation that needs the highest role, and that role; None: nobody may use it."""
+    """The root field that needs the highest role, and that role; None if nobody may use the field."""
 
     field: FieldNode | None
     role: AccessRole | None
@@ -100,9 +100,9 @@ NOTHING = Need(None, AccessRole.VIEWER)
 
 
 def need_of(document: DocumentNode, operation_name: str | None) -> Need:
-    """What an operation of a valid document needs, or all of them where none is named.
+    """The need of the named operation of a valid document, or of all its operations if none is named.
 
-    Fields count whether or not a directive leaves them out.
+    Fields count even where @skip or @include leaves them out.
     """
     chosen = get_operation_ast(document, operation_name)
     operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)]
@@ -133,9 +133,9 @@ def _root_fields(document: DocumentNode, selected: SelectionSetNode, seen: set[s
 
 
 def refusal(need: Need, role: AccessRole) -> GraphQLError | None:
-    """The error for a caller whose role is not enough."""
+    """The error for a caller whose role does not suffice; None if it does."""
     if need.field is None or (need.role is not None and role.includes(need.role)):
         return None
     name = need.field.name.value
-    wanted = "no role may use it" if need.role is None else f"it needs the role {need.role}, the caller has {role}"
-    return GraphQLError(f"{name}: {wanted}", need.field, extensions={"code": Forbidden.code})
+    reason = "no role may use it" if need.role is None else f"it needs the role {need.role}, the caller has {role}"
+    return GraphQLError(f"{name}: {reason}", need.field, extensions={"code": Forbidden.code})

@@ -1,21 +1,25 @@
 """Reads pages of a session's conversation, from as little of its log as possible."""
 
+import logging
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from storage.database import Queries
+from storage.forms import read_forms
 from storage.log import reading
 from storage.log.reading import EventBatch, Span
 from storage.readers.conversation_cards import CardReading, ShownCard, read_hides
 from storage.scope import Scope
 from storage.session import SessionMeta
+from storage.views.conversation import form_ids, with_forms
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry, ToolEntry
 from storage.views.conversation_window import TOOLS, Window, is_unanswered
 
 MAX_ENTRIES = 1_000
 MAX_BYTES = 4 * 1024 * 1024
 DEFAULT = 200
+logger = logging.getLogger("sapwood.cards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,13 @@ class ConversationReader:
         last: int | None = None,
         include_system: bool = False,
     ) -> ConversationPage:
-        """A page of the session's conversation; see `read_conversation`."""
-        return await self._scope.read(
-            lambda queries: read_conversation(
+        """A page of the session's conversation (see `read_conversation`). Forms without a definition are degraded.
+
+        Logs cards that can't be read.
+        """
+
+        async def query(queries: Queries) -> ConversationPage:
+            page = await read_conversation(
                 queries,
                 meta,
                 from_seq=from_seq,
@@ -55,7 +63,21 @@ class ConversationReader:
                 last=last,
                 include_system=include_system,
             )
-        )
+            return await _with_forms(queries, meta.space, page)
+
+        page = await self._scope.read(query)
+        for entry in page.entries:
+            if isinstance(entry, PlaceholderEntry):
+                logger.warning("session %s, event %d: %s: %s", meta.id, entry.seq, entry.text, entry.reason)
+        return page
+
+
+async def _with_forms(queries: Queries, space: str, page: ConversationPage) -> ConversationPage:
+    """The page with the form definitions of today."""
+    wanted = form_ids(page.entries)
+    if not wanted:
+        return page
+    return replace(page, entries=with_forms(page.entries, await read_forms(queries, space, wanted)))
 
 
 async def read_conversation(

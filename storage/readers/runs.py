@@ -1,6 +1,7 @@
 """Reads runs: the whole runs of one session from its log, and pages of their rows across sessions."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from storage import errors, text
@@ -51,6 +52,16 @@ class RunReader:
     async def one(self, meta: SessionMeta, turn_id: str) -> Run | None:
         """The run of one turn of a session; None when its visible log never started the turn."""
         return await self._scope.read(lambda queries: one_run(queries, meta, turn_id))
+
+    async def many(self, space: str, keys: Sequence[tuple[str, str]]) -> list[Run | None]:
+        """The runs of these (session id, turn id), in order; None for each whose session or turn is unknown."""
+        ids = {id for id, _ in keys}
+        metas = await self._scope.read(lambda queries: queries.sessions(space, ids))
+
+        async def one(id: str, turn_id: str) -> Run | None:
+            return await self.one(metas[id], turn_id) if id in metas else None
+
+        return await asyncio.gather(*(one(id, turn_id) for id, turn_id in keys))
 
     async def page(self, space: str, selection: RunFilter, first: int, after: str | None) -> RunPage | None:
         """One page of rows across the sessions of a space; None when the session to look in is unknown.

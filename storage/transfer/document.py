@@ -59,6 +59,21 @@ async def import_document(
     return await import_reading(store, space, reading, parent_id=parent_id)
 
 
+async def import_sessions(
+    store: Store,
+    space: str,
+    document: str,
+    format: ExportFormat,
+    *,
+    id: str | None = None,
+    label: str | None = None,
+    parent_id: str | None = None,
+) -> tuple[ImportResult, list[SessionMeta]]:
+    """Imports like `import_document`, then reads the created sessions, in the order of the document."""
+    result = await import_document(store, space, document, format, id=id, label=label, parent_id=parent_id)
+    return result, await imported_sessions(store, space, result)
+
+
 async def imported_sessions(store: Store, space: str, result: ImportResult) -> list[SessionMeta]:
     """The sessions of an import in the order of the document, as they are now, without any that were deleted since."""
     found = await store.sessions.get_many(space, list(result.ids.values()))

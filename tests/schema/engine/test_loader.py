@@ -12,13 +12,13 @@ class Asked:
     """What a loader was asked for; it answers once `open` is set."""
 
     def __init__(self) -> None:
-        self.keys: list[Sequence[int]] = []
+        self.keys: list[list[int]] = []
         self.begun = asyncio.Event()
         self.open = asyncio.Event()
         self.cancelled = asyncio.Event()
 
     async def find(self, keys: Sequence[int]) -> Sequence[str]:
-        self.keys.append(keys)
+        self.keys.append(list(keys))
         self.begun.set()
         try:
             await self.open.wait()
@@ -34,7 +34,7 @@ async def test_look_ups_of_one_moment_are_one_and_nothing_is_remembered() -> Non
     asked = Asked()
     asked.open.set()
     loader = Loader(asked.find)
-    assert await asyncio.gather(loader.load(1), loader.load(2), loader.load(1)) == ["1", "2", "1"]
+    assert list(await asyncio.gather(loader.load(1), loader.load(2), loader.load(1))) == ["1", "2", "1"]
     assert await loader.load_many([2, 1, 2]) == ["2", "1", "2"]
     assert asked.keys == [[1, 2], [2, 1]]
 
