@@ -1,4 +1,4 @@
-"""One operation makes the same number of database queries, however many sessions it is about."""
+"""The number of database queries of an operation does not depend on the number of sessions."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ IDS = [f"s{number}" for number in range(200)]
         "systemPrompt { content } config { skills } node { ancestors { id } siblings { id } }",
     ],
 )
-async def test_sessions_are_looked_up_together(store: Store, selection: str) -> None:
+async def test_look_ups_for_many_sessions_take_as_many_queries_as_for_one(store: Store, selection: str) -> None:
     await store.tree.create(SPACE, NewSession(id="root"))
     for start in range(0, len(IDS), 50):
         made = (store.tree.create(SPACE, NewSession(id=id, parent_id="root")) for id in IDS[start : start + 50])

@@ -1,4 +1,4 @@
-"""The schema as built against the public contract, which clients and black-box checks are written against."""
+"""Our schema matches the public contract, against which clients and black-box tests are written."""
 
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,12 @@ def contract() -> GraphQLSchema:
 
 @pytest.fixture(scope="module")
 def built() -> GraphQLSchema:
-    """The schema as clients get it: what its SDL says."""
+    """Our schema, parsed from its SDL as clients get it."""
     return build_schema(build.build_schema().as_str())
 
 
 def shapes(schema: GraphQLSchema) -> dict[str, dict[str, Any]]:
-    """Each type's kind and parts, with all that a client can tell of them."""
+    """Each type's kind and parts, with everything that a client can observe."""
     named = {name: kind for name, kind in schema.type_map.items() if not name.startswith("__")}
     return {name: shape(kind) for name, kind in named.items()}
 
@@ -68,18 +68,18 @@ def _default(given: Any) -> Any:
     return "no default" if given.default_value is Undefined else ("default", given.default_value)
 
 
-def test_each_type_is_as_in_the_contract(contract: GraphQLSchema, built: GraphQLSchema) -> None:
+def test_each_type_matches_the_contract(contract: GraphQLSchema, built: GraphQLSchema) -> None:
     promised, found = shapes(contract), shapes(built)
     wrong = []
     for name, parts in promised.items():
         for part in parts.keys() | found.get(name, {}).keys():
             want, have = parts.get(part), found.get(name, {}).get(part)
             if want != have:
-                wrong.append(f"{name}.{part}: the contract says {want}, built is {have}")
+                wrong.append(f"{name}.{part}: the contract has {want}, we have {have}")
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_type_is_added(contract: GraphQLSchema, built: GraphQLSchema) -> None:
+def test_there_are_no_other_types(contract: GraphQLSchema, built: GraphQLSchema) -> None:
     assert shapes(built).keys() - shapes(contract).keys() == set()
 
 
@@ -88,5 +88,5 @@ def test_the_operations_have_the_names_of_the_contract(built: GraphQLSchema) -> 
     assert [root.name for root in roots if root] == ["Query", "Mutation", "Subscription"]
 
 
-def test_the_committed_sdl_is_the_one_built() -> None:
+def test_the_committed_sdl_is_up_to_date() -> None:
     assert COMMITTED.read_text() == build.build_schema().as_str() + "\n", "run `make sdl`"

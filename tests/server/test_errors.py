@@ -1,4 +1,4 @@
-"""What the log has of errors: clients' mistakes in a line at INFO, the server's own whole, under an id."""
+"""Errors in the log: a client's mistake is one line at INFO, the server's own has a traceback and an id."""
 
 import logging
 import re
@@ -48,21 +48,21 @@ async def test_a_clients_mistake_is_one_line_at_info(
     assert answer.code == code
     ours = [record for record in caplog.records if record.name.startswith(("sapwood", "strawberry"))]
     assert {(record.levelname, record.exc_info) for record in ours} == {("INFO", None)}
-    [told] = [record.getMessage() for record in ours if code in record.getMessage()]
-    assert "\n" not in told
+    [line] = [record.getMessage() for record in ours if code in record.getMessage()]
+    assert "\n" not in line
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A server on an SQLite file, which a test can spoil."""
+    """A server on an SQLite file that a test can damage."""
     server = Server(tmp_path / "data", tmp_path / "log")
     server.start()
     yield server
     server.end()
 
 
-async def test_the_servers_own_mistake_is_masked_and_the_log_has_its_id(tmp_path: Path, server: Server) -> None:
-    """By request and by socket. The mistake is a row that no server wrote."""
+async def test_an_internal_error_is_masked_and_logged_under_its_id(tmp_path: Path, server: Server) -> None:
+    """Over HTTP and over a WebSocket, for a row that no server wrote."""
     async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
         await create(client, "x")
         await append(client, "x", *texts(3))

@@ -1,4 +1,4 @@
-"""Every query and every mutation over HTTP, there and back."""
+"""Every query and every mutation over HTTP."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -31,20 +31,20 @@ async def node(client: Client, id: str) -> Any:
 
 
 async def mutate(client: Client, field: str, selection: str, **arguments: Any) -> Any:
-    """Runs one mutation with plain arguments, as literals."""
+    """Run a mutation with its arguments as literals."""
     given = ", ".join(f"{name}: {value}" for name, value in arguments.items())
     return (await client.run(f"mutation {{ {field}({given}) {{ {selection} }} }}"))[field]
 
 
-async def test_viewer_says_what_the_server_is(client: Client) -> None:
+async def test_viewer_describes_the_server(client: Client) -> None:
     viewer = (await client.run("{ viewer { space role serverVersion database limits } }"))["viewer"]
     assert (viewer["space"], viewer["role"]) == ("default", "ADMIN")
     assert viewer["serverVersion"] and viewer["database"]
     assert viewer["limits"]["eventsPerAppend"] == 1_000
 
 
-async def test_a_session_comes_back_as_it_was_made(client: Client, name: str) -> None:
-    """Session shows no topology, the config comes back without invented keys, what was never written is null."""
+async def test_a_new_session_has_all_its_fields(client: Client, name: str) -> None:
+    """The config has no invented keys, and what was never written is null."""
     before = datetime.now(UTC).timestamp()
     await create(client, name, label="Mine", workflowMode="CHAT", metadata={"b": 1, "a": [None]}, config={"skills": []})
     made = await session(client, name)
@@ -112,7 +112,7 @@ async def test_an_empty_space_has_no_roots_and_an_empty_forest(serve: Serve) -> 
         }
 
 
-async def test_sessions_come_in_the_order_asked(client: Client, name: str) -> None:
+async def test_sessions_are_in_the_order_of_their_ids_in_the_query(client: Client, name: str) -> None:
     for part in "abc":
         await create(client, f"{name}-{part}")
     ids = [f"{name}-c", f"{name}-unknown", f"{name}-a", f"{name}-c"]
@@ -121,9 +121,9 @@ async def test_sessions_come_in_the_order_asked(client: Client, name: str) -> No
 
 
 async def test_lists_are_paged_without_a_gap_or_a_repeat(client: Client, name: str) -> None:
-    """Also when a session is made between two pages."""
+    """Even if a session is created between two pages."""
     await create(client, name)
-    children = [await create(client, f"{name}-{place}", name, label=f"Kid {place % 2}") for place in range(7)]
+    children = [await create(client, f"{name}-{index}", name, label=f"Kid {index % 2}") for index in range(7)]
     query = """query($under: ID!, $after: String, $label: String) {
       listSessions(underId: $under, first: 3, after: $after, labelContains: $label, orderBy: CREATED_ASC) {
         totalCount nodes { id } edges { cursor node { id } }
@@ -264,7 +264,7 @@ async def test_a_fork_that_is_refused_leaves_nothing(client: Client, name: str, 
     assert (await node(client, name))["childCount"] == 0
 
 
-async def test_stats_tell_own_and_inherited_apart(client: Client, name: str) -> None:
+async def test_stats_separate_own_from_inherited_events(client: Client, name: str) -> None:
     await create(client, name)
     step: list[dict[str, Any]] = [{"turnStart": {"turnId": "t"}}, {"stepStart": {"stepId": "s"}}]
     end: list[dict[str, Any]] = [{"stepEnd": {"stepId": "s", "tokenCount": 55}}, {"turnEnd": {"turnId": "t"}}]
@@ -367,7 +367,7 @@ async def test_null_arguments_count_as_left_out(client: Client, name: str) -> No
     assert with_nulls["digests"] is not None
 
 
-async def test_null_in_a_forks_config_takes_away_and_absent_keeps(client: Client, name: str) -> None:
+async def test_null_in_a_forks_config_clears_and_absent_keeps(client: Client, name: str) -> None:
     await create(client, name, config={"systemPrompt": "Be kind.", "skills": ["a"]})
     await fork(client, name, f"{name}-kept", config={})
     await fork(client, name, f"{name}-gone", config={"systemPrompt": None})
@@ -417,9 +417,7 @@ async def test_archived_sessions_refuse_writes_until_they_are_restored(client: C
     assert (await append(client, name, *texts(1, 1)))["head"] == 2
 
 
-async def test_a_deletion_takes_its_subtree_only_when_told_and_keeps_what_forks_share(
-    client: Client, name: str
-) -> None:
+async def test_a_deletion_cascades_only_on_request_and_keeps_events_that_forks_share(client: Client, name: str) -> None:
     await create(client, name)
     await create(client, f"{name}-c", name)
     await append(client, name, *texts(4))
@@ -454,7 +452,7 @@ async def test_nodes_move_with_their_subtree(client: Client, name: str) -> None:
         assert refusal.code == "BAD_INPUT" and "parentId" in refusal.message and "toRoot" in refusal.message
 
 
-async def test_refs_join_nodes_that_are_not_related(client: Client, name: str) -> None:
+async def test_refs_connect_unrelated_nodes(client: Client, name: str) -> None:
     for id, parent in (("", None), ("-a", ""), ("-b", ""), ("-a-1", "-a")):
         await create(client, f"{name}{id}", None if parent is None else f"{name}{parent}")
     selection = "ref { fromId toId } fromNode { refs } toNode { referencedBy }"
@@ -479,7 +477,7 @@ async def test_refs_join_nodes_that_are_not_related(client: Client, name: str) -
     assert removed["fromNode"]["refs"] == []
 
 
-async def test_slots_count_their_versions_and_say_what_they_reflect(client: Client, name: str) -> None:
+async def test_slots_count_versions_and_record_the_head_they_reflect(client: Client, name: str) -> None:
     await create(client, name)
     await append(client, name, *texts(3))
     quoted = f'"{name}"'
@@ -564,7 +562,7 @@ async def test_many_slots_are_written_together_or_each_on_its_own(client: Client
     assert [row["slot"]["version"] for row in together] == [2, 2]
 
 
-async def test_digests_show_the_outside_and_fetching_them_writes_nothing(client: Client, name: str) -> None:
+async def test_digests_have_all_fields_and_fetching_them_writes_nothing(client: Client, name: str) -> None:
     await create(client, name)
     for part in "ab":
         await create(client, f"{name}-{part}", name)
@@ -609,8 +607,8 @@ async def test_digests_show_the_outside_and_fetching_them_writes_nothing(client:
     assert one["digest"] == {"id": f"{name}-a", "memory": {"content": "knows"}, "node": {"id": f"{name}-a"}}
 
 
-async def test_as_of_is_where_the_next_collection_begins(client: Client, name: str) -> None:
-    """Nothing that changed after it is missed."""
+async def test_as_of_is_where_the_next_collection_starts(client: Client, name: str) -> None:
+    """It misses no later change."""
     await create(client, name)
     query = """query($under: ID!, $since: DateTime) {
       digests(underId: $under, updatedSince: $since) { asOf nodes { id head } } }"""
@@ -637,7 +635,7 @@ async def test_keys_of_create_and_fork_make_one_session(client: Client, name: st
     assert (await node(client, name))["childCount"] == 2
 
 
-async def test_a_key_answers_as_the_first_time_however_late(client: Client, name: str) -> None:
+async def test_a_repeated_key_gets_the_first_answer_however_late(client: Client, name: str) -> None:
     await create(client, name)
     first = await append(client, name, *texts(2), idempotencyKey="k")
     for seq in range(2, 22):
@@ -650,7 +648,7 @@ async def test_a_key_answers_as_the_first_time_however_late(client: Client, name
     assert len(await log(client, name)) == 22
 
 
-async def test_a_batch_keeps_its_order_and_refuses_each_on_its_own(client: Client, name: str) -> None:
+async def test_a_batch_keeps_its_order_and_refuses_each_append_separately(client: Client, name: str) -> None:
     for part in "ab":
         await create(client, f"{name}-{part}")
 
@@ -685,7 +683,7 @@ async def test_a_batch_keeps_its_order_and_refuses_each_on_its_own(client: Clien
     assert [event["content"] for event in await log(client, f"{name}-b")] == ["0", "1"]
 
 
-async def test_a_session_of_every_event_type_comes_back_field_by_field(client: Client, name: str) -> None:
+async def test_every_event_type_is_returned_with_all_its_fields(client: Client, name: str) -> None:
     await create(client, name)
     at = "2026-11-29T19:21:07.250Z"
     given: list[dict[str, Any]] = [

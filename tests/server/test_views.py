@@ -1,4 +1,4 @@
-"""What models get of sessions over HTTP: surface, context, records and prompt."""
+"""Messages for models over HTTP: surface, context, records and prompt."""
 
 from typing import Any
 
@@ -108,8 +108,8 @@ async def test_a_message_has_every_field(client: Client, name: str) -> None:
     assert found["openai"][1] == {"role": "user", "content": [{"type": "text", "text": "Look."}, image]}
 
 
-async def test_a_surface_of_long_lists_is_whole(client: Client, name: str) -> None:
-    """Long enough for lists that are completed as a whole."""
+async def test_a_long_surface_is_complete(client: Client, name: str) -> None:
+    """Long enough to be completed by a compiled reader."""
     await create(client, name)
     for _ in range(10):
         await append(client, name, *texts(2), {"toolCall": {"callId": "c", "name": "f", "args": {}}})
@@ -129,15 +129,15 @@ async def test_a_seq_beyond_the_log_is_refused(client: Client, name: str) -> Non
     assert (await surface(client, name, 1))["atSeq"] == 1
 
 
-async def test_a_replacement_that_finds_no_nodes_is_refused_with_its_place(client: Client, name: str) -> None:
+async def test_a_replacement_of_no_nodes_is_refused_with_its_path(client: Client, name: str) -> None:
     await create(client, name)
     await append(client, name, *texts(3))
     query = "mutation($input: AppendEventsInput!) { appendEvents(input: $input) { head } }"
-    for start, end, place in ((9, 9, ".start: 9"), (0, 9, ".end: 9"), (2, 0, ": start 2, end 0: start stands after")):
+    for start, end, path in ((9, 9, ".start: 9"), (0, 9, ".end: 9"), (2, 0, ": start 2, end 0: start stands after")):
         op = {"op": "REPLACE", "start": start, "end": end}
         refusal = await client.refusal(query, input={"sessionId": name, "events": [user("q"), user("r", surfaceOp=op)]})
         assert refusal.code == "BAD_INPUT"
-        assert refusal.message.startswith(f"events[1].userMessage.surfaceOp{place}")
+        assert refusal.message.startswith(f"events[1].userMessage.surfaceOp{path}")
     assert len(await log(client, name)) == 3
     await append(client, name, user("short", surfaceOp={"op": "REPLACE", "start": 0, "end": 1}))
     assert short((await surface(client, name))["messages"]) == [("USER", "short"), ("USER", "message 2")]
@@ -179,7 +179,7 @@ async def test_the_context_has_every_field_in_sending_order(client: Client, name
     assert [message["content"] for message in after["openai"]] == ["Be brief.", "hello"]
 
 
-async def test_records_take_all_their_arguments(client: Client, name: str) -> None:
+async def test_records_apply_all_arguments(client: Client, name: str) -> None:
     await create(client, name)
     await append(client, name, *SIXTEEN)
 

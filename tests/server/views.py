@@ -1,4 +1,4 @@
-"""What tests ask of a server about the messages of a session."""
+"""Queries for the messages of a session, and checks of the answers."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ role content reasoning blocks toolCalls { id name arguments } toolCallId sourceE
 SURFACE = f"messages {{ {MESSAGE} }} openai atSeq"
 CONTEXT = f"systemPrompt insight {{ content version updatedAt atSeq }} messages {{ {MESSAGE} }} openai atSeq"
 
-# The example of DESIGN.md: a turn with one step, then one with a calculator call and two steps.
+# A turn with one step, then one with a calculator call and two steps.
 SIXTEEN: list[dict[str, Any]] = [
     {"turnStart": {"turnId": "1"}},
     {"stepStart": {"stepId": "1"}},
@@ -33,7 +33,7 @@ SIXTEEN: list[dict[str, Any]] = [
 
 
 async def session(client: Client, id: str, selection: str, **variables: Any) -> Any:
-    """Fields of a session; `variables` go by the types that these tests need."""
+    """Query fields of a session. `variables` are those in `types`."""
     types = {"at": "Int", "role": "Role", "from": "Int", "guide": "String"}
     declared = "".join(f", ${name}: {types[name]}" for name in variables)
     query = f"query($id: ID!{declared}) {{ session(id: $id) {{ {selection} }} }}"
@@ -41,14 +41,14 @@ async def session(client: Client, id: str, selection: str, **variables: Any) -> 
 
 
 async def surface(client: Client, id: str, at_seq: int | None = None) -> Any:
-    """A session's surface, of which both forms say the same."""
+    """A session's surface, whose two forms must agree."""
     found = (await session(client, id, f"surface(atSeq: $at) {{ {SURFACE} }}", at=at_seq))["surface"]
     same_in_both(found["messages"], found["openai"])
     return found
 
 
 def same_in_both(messages: list[dict[str, Any]], openai: list[dict[str, Any]]) -> None:
-    """The list that is ready to send is valid and says what the messages say."""
+    """Check that the list ready to send is valid and agrees with the messages."""
     assert problems(openai) == []
     assert [
         {

@@ -1,4 +1,4 @@
-"""Readers wherever they can be."""
+"""Fixtures for tests of the executor."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from schema.engine import execution
 
 @pytest.fixture
 def always_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has readers used wherever they can be, also where they save no time."""
+    """Use compiled readers wherever possible, even where they save no time."""
     monkeypatch.setattr(execution, "MIN_ITEMS", 1)
     monkeypatch.setattr(execution, "MIN_FIELDS", 1)

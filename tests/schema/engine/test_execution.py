@@ -46,12 +46,12 @@ VALUES: dict[str, list[Any]] = {
     "DateTime": ["2020-01-01T00:00:00Z", "2100-01-01T00:00:00.5+02:00", "yesterday"],
 }
 CHANGING = ("DigestConnection.asOf", "DigestConnection.pageInfo", "DigestEdge.cursor")
-"""They tell the time of the query."""
+"""Fields that depend on the time of the query."""
 LEFT_OUT = (*CHANGING, "Query.exportSession")
 
 
 def odd_events() -> list[Event]:
-    """One of each kind that turns do not have, and values at the edges."""
+    """Events of every type that turns do not have, with edge-case values."""
     return [
         UserMessage(content="", blocks='[{"type": "text", "text": "x"}]', source_event_seqs=[0, 1]),
         SystemMessage(content="be brief"),
@@ -96,7 +96,7 @@ def comparable(result: Any, query: Query) -> tuple[bytes, list[bytes]]:
 
 
 @pytest.mark.usefixtures("always_compiled")
-def test_any_query_over_stored_sessions_is_answered_as_by_the_stock_executor(tmp_path: Path) -> None:
+def test_random_queries_on_stored_data_get_the_stock_executors_answer(tmp_path: Path) -> None:
     ours, stock = build.build_schema(), stock_schema()
     with asyncio.Runner() as runner:
         store = Store(runner.run(open_file(tmp_path)))

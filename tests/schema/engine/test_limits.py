@@ -1,4 +1,4 @@
-"""How complex a document may be: what is beyond is refused after a bounded amount of work, what is within is not."""
+"""Documents beyond the limits are refused after a bounded amount of work; documents within them run."""
 
 import contextlib
 import json
@@ -32,12 +32,12 @@ def schema() -> Schema:
 
 
 def core(schema: Schema) -> Any:
-    """The schema as graphql-core knows it."""
+    """The graphql-core schema."""
     return schema._schema
 
 
 def refusal(schema: Schema, text: str) -> GraphQLError:
-    """Why a document is too complex."""
+    """The error for a document."""
     try:
         faults = schema.documents.faults(schema.documents.of(text))
     except GraphQLError as error:
@@ -47,24 +47,24 @@ def refusal(schema: Schema, text: str) -> GraphQLError:
 
 
 @pytest.mark.parametrize("name", bombs.TOO_COMPLEX)
-def test_what_is_too_complex_is_refused_by_what_it_has_too_much_of(schema: Schema, name: str) -> None:
+def test_a_document_beyond_a_limit_is_refused_with_what_it_exceeds(schema: Schema, name: str) -> None:
     text, counted = bombs.TOO_COMPLEX[name]
     error = refusal(schema, text)
-    told = error.extensions or {}
-    assert told["code"] == "QUERY_TOO_COMPLEX" and counted in told["counted"]
-    assert error.message == f"{told['counted']}: {told['value']} is more than the limit of {told['limit']}"
-    json.dumps(told)
+    details = error.extensions or {}
+    assert details["code"] == "QUERY_TOO_COMPLEX" and counted in details["counted"]
+    assert error.message == f"{details['counted']}: {details['value']} is more than the limit of {details['limit']}"
+    json.dumps(details)
 
 
 @pytest.mark.parametrize("name", bombs.INVALID)
-def test_an_invalid_bomb_is_left_to_validation_which_tells_little_of_it(schema: Schema, name: str) -> None:
+def test_an_invalid_bomb_is_refused_by_validation_with_few_errors(schema: Schema, name: str) -> None:
     faults = schema.documents.faults(schema.documents.of(bombs.INVALID[name]))
     assert 1 <= len(faults) <= MAX_FAULTS + 1
 
 
 @pytest.mark.parametrize("text", [bombs.spreads(50), bombs.spreads(20, 30), bombs.deeper(25), bombs.cycle(22)])
-def test_the_walk_looks_at_each_selection_once(schema: Schema, text: str) -> None:
-    """However often its fragment is spread."""
+def test_the_walk_visits_each_selection_once(schema: Schema, text: str) -> None:
+    """No matter how often its fragment is spread."""
     document = parse(text)
     walk = limits.Walk(core(schema), {}, document)
     with contextlib.suppress(GraphQLError):
@@ -78,7 +78,7 @@ def test_the_walk_looks_at_each_selection_once(schema: Schema, text: str) -> Non
     [
         get_introspection_query(descriptions=True, schema_description=True, input_value_deprecation=True),
         f"{{ roots {{ {'parent { ' * 10} id {'} ' * 10} }} }}",
-        f"{{ {' '.join(f'a{place}: __typename' for place in range(30))} }}",
+        f"{{ {' '.join(f'a{index}: __typename' for index in range(30))} }}",
         f"{{ viewer {{ {'space @skip(if: true) ' * 50} }} }}",
         f"{{ viewer {{ {'space ' * 200} }} }}",
         f'{{ session(id: "{"x" * 90_000}") {{ id }} }}',
@@ -86,12 +86,12 @@ def test_the_walk_looks_at_each_selection_once(schema: Schema, text: str) -> Non
         bombs.spreads(4),
     ],
 )
-def test_what_is_within_the_limits_runs(schema: Schema, text: str) -> None:
+def test_a_document_within_the_limits_runs(schema: Schema, text: str) -> None:
     assert schema.documents.faults(schema.documents.of(text)) == []
 
 
 def test_a_document_is_parsed_and_validated_once(schema: Schema) -> None:
-    """Also when it is invalid; its limits are not looked at again."""
+    """Even if it is invalid. Its limits are checked once, too."""
     for text in ("{ viewer { space role } }", "{ viewer { nonsense } }"):
         first = schema.documents.of(text)
         faults = schema.documents.faults(first)
@@ -100,7 +100,7 @@ def test_a_document_is_parsed_and_validated_once(schema: Schema) -> None:
 
 
 def requested(schema: Schema, text: str, variables: dict[str, Any] | None = None, name: str | None = None) -> int:
-    """The cost of an operation that must be valid."""
+    """The cost of a valid operation."""
     known = schema.documents.of(text)
     assert schema.documents.faults(known) == []
     return known.operation(name).cost.of(variables)
@@ -144,7 +144,7 @@ def test_cost_is_the_nodes_asked_for(schema: Schema, text: str, variables: dict[
 
 
 def test_each_operation_of_a_document_has_its_own_cost(schema: Schema) -> None:
-    """Fragments that they share count with the variables and defaults of each."""
+    """Shared fragments count with the variables and defaults of each operation."""
     text = """
       query A($n: Int! = 2) { ...page } query B($n: Int! = 20) { ...page viewer { space } }
       fragment page on Query { listSessions(first: $n) { ...nodes } }
@@ -154,7 +154,7 @@ def test_each_operation_of_a_document_has_its_own_cost(schema: Schema) -> None:
     assert [requested(schema, text, {"n": 5}, name) for name in "AB"] == [6, 7]
 
 
-def test_a_cost_beyond_all_numbers_stays_one(schema: Schema) -> None:
+def test_a_huge_cost_is_capped(schema: Schema) -> None:
     nested = "nodes { node { children { children { session { events(first: $n) { events { seq } } } } } } }"
     again = f"query($n: Int) {{ listSessions(first: 200) {{ {nested} }} }}"
     assert requested(schema, again, {"n": 1_000}) == 1 + 200 * (2 + 10 * (1 + 10 * (2 + 1 + 1_000)))
@@ -167,7 +167,7 @@ def test_a_cost_beyond_all_numbers_stays_one(schema: Schema) -> None:
     assert cost.Cost(cost.add(0, cost.LARGEST, 1_000), {}).of({}) == cost.LARGEST
 
 
-async def test_what_costs_too_much_is_refused_and_told() -> None:
+async def test_an_operation_that_costs_too_much_is_refused_with_its_cost() -> None:
     schema = build_schema(max_cost=100)
     text = "query($n: Int!) { digests(first: $n) { nodes { id } } }"
     result = await schema.execute(text, {"n": 100})
@@ -178,7 +178,7 @@ async def test_what_costs_too_much_is_refused_and_told() -> None:
 
 
 def lists(schema: Schema) -> Iterator[tuple[str, Any]]:
-    """Fields that are lists of nodes."""
+    """The fields that return lists of nodes."""
     for kind in core(schema).type_map.values():
         if isinstance(kind, GraphQLObjectType | GraphQLInterfaceType) and not kind.name.startswith("__"):
             for name, field in kind.fields.items():
@@ -189,29 +189,29 @@ def lists(schema: Schema) -> Iterator[tuple[str, Any]]:
                     yield f"{kind.name}.{name}", field
 
 
-def test_the_length_of_each_list_of_nodes_is_known(schema: Schema) -> None:
-    """One that is new must be given a page or an estimate."""
-    found = {place for place, _ in lists(schema)}
+def test_each_list_of_nodes_has_a_page_or_an_estimate(schema: Schema) -> None:
+    """A new list must be added to the tables of cost.py."""
+    found = {name for name, _ in lists(schema)}
     assert found - cost.PAGES.keys() - cost.PAGE_ITEMS - cost.LISTS.keys() == set()
 
 
-def test_pages_count_by_the_arguments_that_there_are(schema: Schema) -> None:
-    """With the schema's own defaults."""
+def test_page_sizes_are_read_from_existing_arguments(schema: Schema) -> None:
+    """Their defaults are the schema's."""
     known = 0
-    for place, paging in cost.PAGES.items():
-        kind, _, name = place.partition(".")
+    for name, paging in cost.PAGES.items():
+        kind, _, name = name.partition(".")
         field = core(schema).type_map[kind].fields.get(name)
         if field is None:
             continue  # comes with the views
         known += 1
         assert set(paging.arguments) <= field.args.keys()
         default = field.args[paging.arguments[0]].default_value
-        assert default in (Undefined, None, paging.default), place
+        assert default in (Undefined, None, paging.default), name
     assert known >= 6
 
 
 @pytest.mark.parametrize("introspection", [True, False])
-async def test_introspection_and_suggestions_go_together(introspection: bool) -> None:
+async def test_without_introspection_errors_suggest_no_names(introspection: bool) -> None:
     schema = build_schema(introspection=introspection)
     asked = await schema.execute("{ __schema { queryType { name } } }")
     assert (asked.errors is None) is introspection

@@ -1,4 +1,4 @@
-"""Look-ups that are gathered."""
+"""Batched look-ups."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import pytest
 from schema.engine.loader import Loader
 
 
-class Asked:
-    """What a loader was asked for; it answers once `open` is set."""
+class Finder:
+    """A `find` function that records its keys and answers once `open` is set."""
 
     def __init__(self) -> None:
         self.keys: list[list[int]] = []
@@ -30,42 +30,42 @@ class Asked:
         return [str(key) for key in keys]
 
 
-async def test_look_ups_of_one_moment_are_one_and_nothing_is_remembered() -> None:
-    asked = Asked()
-    asked.open.set()
-    loader = Loader(asked.find)
+async def test_look_ups_of_one_tick_are_batched_and_not_cached() -> None:
+    finder = Finder()
+    finder.open.set()
+    loader = Loader(finder.find)
     assert list(await asyncio.gather(loader.load(1), loader.load(2), loader.load(1))) == ["1", "2", "1"]
     assert await loader.load_many([2, 1, 2]) == ["2", "1", "2"]
-    assert asked.keys == [[1, 2], [2, 1]]
+    assert finder.keys == [[1, 2], [2, 1]]
 
 
-async def test_a_failure_is_told_to_all_who_wait() -> None:
-    asked = Asked()
-    asked.open.set()
-    loader = Loader(asked.find)
+async def test_a_failure_reaches_everyone_who_waits() -> None:
+    finder = Finder()
+    finder.open.set()
+    loader = Loader(finder.find)
     found = await asyncio.gather(loader.load(-1), loader.load(2), return_exceptions=True)
     assert [type(item) for item in found] == [LookupError, LookupError]
     assert await loader.load(2) == "2"
 
 
-async def test_who_waits_no_more_costs_the_others_nothing() -> None:
-    asked = Asked()
-    loader = Loader(asked.find)
-    gone, staying = loader.load(1), loader.load(1)
-    await asked.begun.wait()
-    gone.cancel()
-    asked.open.set()
-    assert await staying == "1"
-    assert not asked.cancelled.is_set()
+async def test_a_cancelled_look_up_leaves_the_others_alone() -> None:
+    finder = Finder()
+    loader = Loader(finder.find)
+    cancelled, kept = loader.load(1), loader.load(1)
+    await finder.begun.wait()
+    cancelled.cancel()
+    finder.open.set()
+    assert await kept == "1"
+    assert not finder.cancelled.is_set()
 
 
-async def test_a_look_up_for_which_nobody_waits_is_cancelled_however_many_did() -> None:
-    asked = Asked()
-    loader = Loader(asked.find)
+async def test_a_batch_is_cancelled_once_nobody_waits_for_it() -> None:
+    finder = Finder()
+    loader = Loader(finder.find)
     waiting = asyncio.gather(*(loader.load(key % 100) for key in range(100_000)))
-    await asked.begun.wait()
+    await finder.begun.wait()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    await asked.cancelled.wait()
-    assert asked.keys == [list(range(100))]
+    await finder.cancelled.wait()
+    assert finder.keys == [list(range(100))]

@@ -1,4 +1,4 @@
-"""Every field of the contract's roots has a role, and an operation needs the highest of its fields."""
+"""Every root field of the contract has a role, and an operation needs the highest role of its fields."""
 
 import pytest
 from graphql import GraphQLObjectType, GraphQLSchema, build_schema, parse
@@ -16,7 +16,7 @@ VIEWER, AGENT, ORCHESTRATOR, ADMIN = AccessRole
 
 
 def root_fields(schema: GraphQLSchema) -> set[tuple[str, str]]:
-    """(kind of operation, field) of all that can be asked for."""
+    """(kind of operation, field) of every root field."""
     roots: dict[str, GraphQLObjectType | None] = {
         "query": schema.query_type,
         "mutation": schema.mutation_type,
@@ -33,11 +33,11 @@ def test_every_field_of_the_contract_has_a_role() -> None:
     assert root_fields(CONTRACT) - policy.ROLES.keys() == set()
 
 
-def test_every_field_that_is_built_has_a_role() -> None:
+def test_every_field_of_our_schema_has_a_role() -> None:
     assert BUILT - policy.ROLES.keys() == set()
 
 
-def test_no_role_is_given_to_a_field_that_there_is_not() -> None:
+def test_every_field_with_a_role_exists() -> None:
     given = {(operation, field) for operation, field in policy.ROLES if field not in INTROSPECTION}
     assert given - root_fields(CONTRACT) - BUILT == set()
 
@@ -52,7 +52,7 @@ def test_each_field_has_one_role() -> None:
     assert sorted(given) == sorted(policy.ROLES)
 
 
-def test_nobody_needs_more_than_viewer_to_read() -> None:
+def test_reading_needs_no_more_than_viewer() -> None:
     for (operation, field), role in policy.ROLES.items():
         if field in INTROSPECTION:
             assert role is VIEWER
@@ -98,8 +98,8 @@ def test_an_operation_needs_the_highest_role_of_its_fields(
             assert role is None or f"role {role}, the caller has {caller}" in refusal.message
 
 
-async def test_what_is_refused_does_not_run(store: Store) -> None:
-    """Also when an allowed field comes first, and when the same text was allowed to another caller before."""
+async def test_a_refused_operation_does_not_run(store: Store) -> None:
+    """Even if an allowed field comes first, or if another caller was allowed to run the same text."""
     schema = build.build_schema()
     text = 'mutation { createSession(input: {id: "x"}) { session { id } } deleteSession(id: "x") { deletedIds } }'
     for role in (VIEWER, AGENT, ORCHESTRATOR, ADMIN, AGENT):

@@ -189,8 +189,8 @@ def cat(**values: Any) -> Cat:
     ],
 )
 @pytest.mark.usefixtures("always_compiled")
-async def test_values_that_readers_once_took(selection: str, animals: list[Any]) -> None:
-    """Awaitables, exceptions and nulls that a reader does not notice by itself."""
+async def test_readers_leave_unfit_values_to_the_stock_executor(selection: str, animals: list[Any]) -> None:
+    """Awaitables, exceptions and nulls that conversion alone does not notice."""
     await check(execution.compiled_executor(), Query(f"{{ {selection} }}", {}), animals)
 
 
