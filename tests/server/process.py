@@ -12,8 +12,8 @@ import httpx
 import psutil
 
 SAPWOOD = Path(sys.executable).with_name("sapwood")
-START_SECONDS = 30.0
-END_SECONDS = 30.0
+START_SECONDS = 300.0
+END_SECONDS = 120.0
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
@@ -69,7 +69,7 @@ class Server:
 
     def ready(self) -> tuple[int, dict[str, object]]:
         """What the server says of its readiness: the status and the answer."""
-        answer = httpx.get(f"{self.url}/readyz", timeout=60, verify=False)
+        answer = httpx.get(f"{self.url}/readyz", timeout=START_SECONDS, verify=False)
         return answer.status_code, answer.json()
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:

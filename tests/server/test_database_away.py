@@ -19,7 +19,7 @@ from tests.server.client import Client, Refused, Socket, Stream, begin
 from tests.server.operations import FOLLOW, append, create, log, slot_writes_until_told, texts
 from tests.server.process import Server
 
-BACK_SECONDS = 60.0
+BACK_SECONDS = 300.0
 ALIVE_SECONDS = 5.0
 SHARED_LOCKS = (8, 120)
 """How many bytes of SQLite's shared memory file are its locks, and from where on (sqlite.org/walformat.html)."""
