@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 # What `make check` runs: the pure parts in full, the contract suite on SQLite, and the two transports on one server.
-CHECKED := tests/test_layers.py tests/storage/views tests/schema tests/contract \
+CHECKED := $(wildcard tests/test_*.py) tests/storage/views tests/schema tests/contract \
 	tests/server/transport/test_http.py tests/server/transport/test_sockets.py
 
 .PHONY: setup page run demo check test coverage bench lint format lock sdl graphiql

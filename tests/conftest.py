@@ -21,16 +21,19 @@ from pymongo.errors import PyMongoError
 from storage.mongo.client import open_url
 from storage.sqlite.database import open_file
 from storage.store import Store
+from tests.effort import PROFILE
 
 OUTSIDE_URL = os.environ.get("SAPWOOD_TEST_MONGODB_URL")
 START_SECONDS = 300.0
 STOP_SECONDS = 60.0
+PATIENCE = "serverSelectionTimeoutMS=120000&connectTimeoutMS=120000&socketTimeoutMS=300000"
+"""Longer than the store's own timeouts, which a busy machine can exceed."""
 
 # A slow machine fails no test. In CI the examples are the same each time, so that luck decides about no change.
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI")))
 settings.register_profile("everyday", COMMON, max_examples=25)
 settings.register_profile("long", COMMON, max_examples=150)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
+settings.load_profile(PROFILE)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells make background jobs ignore interrupts, and the processes that tests start would inherit that.
@@ -139,7 +142,9 @@ def mongodb_database(mongodb_url: str) -> Iterator[str]:
 def new_database(mongodb_url: str) -> Iterator[str]:
     """The URL of a new database, dropped afterwards unless the server is SecantusDB, which a drop can hang."""
     name = f"test-{uuid.uuid4().hex}"
-    yield urlsplit(mongodb_url)._replace(path=f"/{name}").geturl()
+    parts = urlsplit(mongodb_url)
+    query = f"{parts.query}&{PATIENCE}" if parts.query else PATIENCE
+    yield parts._replace(path=f"/{name}", query=query).geturl()
     if OUTSIDE_URL is not None:
         client: pymongo.MongoClient[dict[str, Any]]
         with pymongo.MongoClient(mongodb_url) as client:

@@ -4,14 +4,13 @@ import asyncio
 
 import pytest
 
-from storage import deletion, errors
+from storage import deletion, errors, topology
 from storage.events import StepStart, TurnStart
 from storage.lifecycle import NewSession
 from storage.log.append import Appended
 from storage.scope import collect
 from storage.session import SessionMeta
 from storage.store import Store, UnitOfWork
-from storage.topology import MAX_CASCADE
 from tests.conftest import OpenStore
 from tests.contract.conftest import Stored
 from tests.contract.shorthand import (
@@ -31,6 +30,7 @@ from tests.contract.shorthand import (
     whole_log,
 )
 from tests.contract.test_slots import MEMORY
+from tests.effort import thorough
 
 
 async def commits_of(store: Store, log: str) -> list[tuple[int, int]]:
@@ -210,19 +210,25 @@ async def test_an_interrupted_collection_can_be_finished_later(store: Store) -> 
     assert await store.database.read(lambda queries: queries.all_logs()) == []
 
 
-async def test_a_cascade_deletes_at_most_1000_nodes(store: Store) -> None:
+async def test_a_cascade_deletes_at_most_1000_nodes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = topology.MAX_CASCADE
+    assert limit == 1_000
+    if not thorough(store):
+        limit = 100
+        monkeypatch.setattr(topology, "MAX_CASCADE", limit)
+
     async def many(unit: UnitOfWork) -> None:
         await unit.tree.create(SPACE, NewSession(id="root"))
-        for n in range(MAX_CASCADE - 1):
+        for n in range(limit - 1):
             await unit.tree.create(SPACE, NewSession(id=f"n{n}", parent_id="root"))
 
     await store.transaction(many)
     await create(store, "one-more", "root")
-    with pytest.raises(errors.BadInput, match="999"):
+    with pytest.raises(errors.BadInput, match=f"{limit - 1}"):
         await store.tree.delete(SPACE, "root", cascade=True)
     await store.tree.delete(SPACE, "one-more")
-    assert (await node(store, "root")).document.child_count == MAX_CASCADE - 1
-    assert len(await store.tree.delete(SPACE, "root", cascade=True)) == MAX_CASCADE
+    assert (await node(store, "root")).document.child_count == limit - 1
+    assert len(await store.tree.delete(SPACE, "root", cascade=True)) == limit
     assert await ids(store) == set()
 
 

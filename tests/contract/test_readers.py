@@ -13,6 +13,7 @@ from storage.session import SlotName
 from storage.store import Store
 from tests.contract.live import all_events, all_slots, session_events, whole_forest
 from tests.contract.shorthand import (
+    IN_TIME,
     append,
     contents,
     create,
@@ -70,8 +71,8 @@ async def open_all(store: Store) -> list[AsyncGenerator[object, None]]:
 
 
 async def all_freed(store: Store) -> None:
-    """Waits until no readers are left, which may take a second."""
-    async with asyncio.timeout(1):
+    """Returns once no readers are left."""
+    async with asyncio.timeout(IN_TIME):
         while store.live.hub.count > 0:
             gc.collect()
             await asyncio.sleep(0)

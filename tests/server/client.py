@@ -12,8 +12,8 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-IN_TIME = 60.0
-"""Seconds within which anything awaited must arrive, even on a busy machine."""
+IN_TIME = 300.0
+"""Seconds to wait for anything before a test fails: more than a busy machine ever needs."""
 PROTOCOL = "graphql-transport-ws"
 
 
@@ -48,7 +48,7 @@ class Client:
     def __init__(self, address: Callable[[], str], token: str | None = None) -> None:
         self._address = address
         self._http = httpx.AsyncClient(
-            timeout=httpx.Timeout(90.0), verify=False, limits=httpx.Limits(), headers=authorization(token)
+            timeout=httpx.Timeout(IN_TIME), verify=False, limits=httpx.Limits(), headers=authorization(token)
         )
 
     async def __aenter__(self) -> Self:

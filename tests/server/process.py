@@ -12,7 +12,7 @@ import httpx
 import psutil
 
 SAPWOOD = Path(sys.executable).with_name("sapwood")
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 """Bound for a start, even on a busy machine."""
 END_SECONDS = 120.0
 """Bound for a shutdown."""
@@ -71,7 +71,7 @@ class Server:
 
     def ready(self) -> tuple[int, dict[str, object]]:
         """The status and the body of the server's readiness."""
-        answer = httpx.get(f"{self.url}/readyz", timeout=60, verify=False)
+        answer = httpx.get(f"{self.url}/readyz", timeout=START_SECONDS, verify=False)
         return answer.status_code, answer.json()
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:

@@ -19,7 +19,7 @@ from tests.server.client import Client, Refused, Socket, Stream, begin
 from tests.server.operations import FOLLOW, append, create, log, slot_writes_until_sent, texts
 from tests.server.process import Server
 
-BACK_SECONDS = 60.0
+BACK_SECONDS = 300.0
 ALIVE_SECONDS = 5.0
 SHARED_LOCKS = (8, 120)
 """Size and offset in bytes of the locks in SQLite's shared memory file (sqlite.org/walformat.html)."""

@@ -8,13 +8,14 @@ from typing import Any
 import httpx
 
 from schema.build import build_schema
-from tests.server.client import Client
+from tests.effort import LONG
+from tests.server.client import IN_TIME, Client
 from tests.server.conftest import Serve
 from tests.server.operations import append, create, fork, texts
 from tests.server.process import Server
 from tests.server.random_operations import Operations
 
-OPERATIONS = 2_000
+OPERATIONS = 2_000 if LONG else 800
 AT_ONCE = 10
 JSON = {"content-type": "application/json"}
 SEED = 20_261_129
@@ -46,7 +47,7 @@ async def run(server: Server, count: int, parts: int) -> tuple[Counter[str], lis
 
         # A connection each: an idle one could be closed just as it is used again.
         async with httpx.AsyncClient(
-            verify=False, timeout=90, limits=httpx.Limits(max_keepalive_connections=0)
+            verify=False, timeout=IN_TIME, limits=httpx.Limits(max_keepalive_connections=0)
         ) as http:
 
             async def ask(request: dict[str, Any]) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.effort import LONG
 from tests.server.client import Client, Refused, Socket
 from tests.server.conftest import Serve
 from tests.server.operations import APPEND, FOLLOW, append, create, log, texts, user
 from tests.server.process import Server
 
 APPENDERS = 50
-APPENDS = 2_000
+APPENDS = 2_000 if LONG else 400
 SESSIONS = 5
 SPACE = """
 subscription($root: ID!, $positions: [SessionPosition!]) {

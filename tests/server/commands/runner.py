@@ -15,7 +15,7 @@ from tests import paths
 from tests.server.process import ADDRESS, SAPWOOD
 
 SAMPLES = sorted(paths.SAMPLES.glob("*.jsonl"))
-SECONDS = 60.0
+SECONDS = 600.0
 
 
 def where(place: Path | str) -> list[str]:

@@ -12,6 +12,7 @@ from tests.server.commands.runner import SAMPLES, run, where
 from tests.storage.transfer.formats.logs import DATA, DEEPSEEK, OASST, TAU_BENCH
 
 
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_import_counts_what_it_made(place: Path | str) -> None:
     logs = [DATA / name for name in (*DEEPSEEK, TAU_BENCH, OASST)]
     done = run("import", *logs, *where(place))

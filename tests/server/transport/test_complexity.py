@@ -13,7 +13,7 @@ from graphql import get_introspection_query
 
 from tests import paths
 from tests.schema.engine import bombs
-from tests.server.client import Client, Refused, Socket
+from tests.server.client import IN_TIME, Client, Refused, Socket
 from tests.server.documents import DOCUMENTS, TEXT
 from tests.server.process import Server
 
@@ -66,7 +66,7 @@ def either(request: pytest.FixtureRequest) -> Server:
 def post(server: Server, content: Any, **headers: str) -> httpx.Response:
     """The answer to a body."""
     given = {"content-type": "application/json", **headers}
-    return httpx.post(server.graphql, content=json.dumps(content), headers=given, timeout=60, verify=False)
+    return httpx.post(server.graphql, content=json.dumps(content), headers=given, timeout=IN_TIME, verify=False)
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -88,9 +88,9 @@ async def test_a_client_that_does_not_read_does_not_delay_shutdown(serve: Serve,
         await connection.send(json.dumps(subscribe_message("1", FOLLOW, {"id": name, "from": 0})))
         async with Socket.open(server.socket) as socket:
             healthy = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
-            for _ in range(8):
+            for _ in range(4):
                 await append(client, name, *(user("x" * 100_000) for _ in range(50)))
-            await healthy.take(400)
+            await healthy.take(200)
             assert await asyncio.to_thread(server.end) == 0
             try:
                 await healthy.message()

@@ -74,7 +74,7 @@ async def test_a_cancelled_caller_leaves_the_queue_open(store: Store) -> None:
         await asyncio.sleep(delay / 2_000)
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(300):
         appended = await store.sessions.append(SPACE, "a", [UserMessage(content="last")])
     meta = await store.sessions.get(SPACE, "a")
     assert meta is not None

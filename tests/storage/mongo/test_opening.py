@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pymongo
 import pytest
@@ -118,5 +119,5 @@ async def test_documents_of_a_pre_release(mongodb_database: str) -> None:
 async def test_the_name_has_no_credentials(mongodb_database: str) -> None:
     database = await open_url(mongodb_database)
     assert database.name.startswith("MongoDB 127.0.0.1:")
-    assert database.name.endswith(mongodb_database.rsplit("/", 1)[1])
+    assert database.name.endswith(urlsplit(mongodb_database).path.strip("/"))
     await database.close()

@@ -4,6 +4,7 @@ import pytest
 
 from storage.session import SessionStatus
 from storage.store import Store
+from tests.storage.large_logs import suited
 from tests.storage.spaces import SPACE, bring, contents, nodes_of
 from tests.storage.transfer.formats.logs import DATA
 from tests.storage.transfer.imports import LINES, LOGS, format_of, lines_of
@@ -13,9 +14,10 @@ COUNTS = ("sessions", "forks", "nodes", "known", "events", "warnings", "ids", "r
 
 @pytest.mark.parametrize("name", LOGS)
 async def test_a_dry_run_counts_like_a_real_import_and_writes_nothing(store: Store, name: str) -> None:
-    dry = await bring(store, name, dry=True)
+    content = suited(store, name)
+    dry = await bring(store, name, content, dry=True)
     assert await nodes_of(store) == []
-    real = await bring(store, name)
+    real = await bring(store, name, content)
     assert [getattr(dry, count) for count in COUNTS] == [getattr(real, count) for count in COUNTS]
 
 

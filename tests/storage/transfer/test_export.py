@@ -14,6 +14,7 @@ from storage.session import SessionConfig, SessionStatus, SlotName
 from storage.slots import SlotWrite
 from storage.store import Store
 from storage.transfer.export import ExportFormat, export
+from tests.storage.large_logs import suited
 from tests.storage.spaces import SPACE, assert_whole, bring, contents, exported, load, nodes_of, read_lines
 from tests.storage.transfer.formats.logs import DEEPSEEK, OASST, TAU_BENCH
 
@@ -40,7 +41,7 @@ async def assert_same(store: Store) -> None:
 @pytest.mark.parametrize("names", [DEEPSEEK, (TAU_BENCH,), (OASST,)], ids=["harness", "tau-bench", "oasst"])
 async def test_real_logs_are_the_same_after_export_and_import(store: Store, names: tuple[str, ...]) -> None:
     for name in names:
-        await bring(store, name)
+        await bring(store, name, suited(store, name))
     await again(store)
     await assert_same(store)
 

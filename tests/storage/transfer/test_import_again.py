@@ -13,6 +13,7 @@ from storage.slots import SlotWrite
 from storage.store import Store
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ForeignSession, ImportWarnings, Step
 from storage.transfer.importing import Import, Target
+from tests.storage.large_logs import suited
 from tests.storage.spaces import SPACE, assert_whole, bring, contents, log_of
 from tests.storage.transfer.formats.logs import DATA
 from tests.storage.transfer.imports import (
@@ -30,10 +31,11 @@ from tests.storage.transfer.imports import (
 
 @pytest.mark.parametrize("name", LOGS)
 async def test_importing_a_real_log_again_adds_nothing(store: Store, name: str) -> None:
-    first = await bring(store, name)
+    content = suited(store, name)
+    first = await bring(store, name, content)
     before = await contents(store)
     assert first.sessions > 0
-    again = await bring(store, name)
+    again = await bring(store, name, content)
     assert (again.sessions, again.forks, again.nodes, again.events) == (0, 0, 0, 0)
     assert again.known == len(again.ids)
     assert again.ids == first.ids
