@@ -215,7 +215,7 @@ def test_a_message_that_cannot_be_read_and_a_number_that_is_none_cost_one_warnin
     (tmp_path / "log").write_text(f'{{"messages":[{messages}],"score":NaN}}')
     [done] = imported("log", cwd=tmp_path)["imported"]
     assert done["warningKinds"] == {
-        "record held numbers that are none, now texts": 1,
+        "record held numbers that JSON does not allow, now strings": 1,
         "message that could not be read kept as custom": 1,
     }
     [id] = done["ids"]
