@@ -467,7 +467,7 @@ async def test_losses_are_reported(store: Store) -> None:
         store, "sessionId: not legal\nowner: me\nentries:\n- {kind: Text, role: User, content: x, at: 5}"
     )
     assert done.warnings == [
-        "1 session lost its id, which no session can have here",
+        "1 session lost its id, which is not a valid session id",
         "1 session lost owner",
         "1 text lost at",
     ]

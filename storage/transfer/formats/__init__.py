@@ -1,1 +1,4 @@
-"""The log formats that can be read, one module or package each. `registry` lists them."""
+"""The log formats that Sapwood reads: one module or folder each, listed in `registry`.
+
+`shared/` holds what several formats use.
+"""

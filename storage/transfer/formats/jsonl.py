@@ -1,8 +1,8 @@
-"""Sapwood's own files: sections of a header line and one event a line, lossless for the whole log.
+"""Sapwood's own files: sections of a header line, then one event per line. The whole log is kept without loss.
 
-A section holds the whole visible log, or, where `firstSeq` is above 0, the events from there on of a fork whose
-source is an earlier section of the same file. JSON fields are embedded as JSON; null stands for JSON null in them and
-for absence elsewhere.
+A section holds the whole visible log. If `firstSeq` is above 0, it holds the events from there on of a fork whose
+source is an earlier section of the same file. JSON fields are embedded as JSON; null means JSON null in them, and
+absence elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,9 +33,9 @@ SessionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 
 
 class Header(events.Model):
-    """The first line of a section. `created_at` in ms since 1970; `first_seq` is the seq of its first event.
+    """The first line of a section. `created_at` is in ms since 1970; `first_seq` is the seq of its first event.
 
-    `memory_at_seq` is the head that the memory reflects; `refs` are the sessions that this one's node refers to.
+    `memory_at_seq` is the head that the memory reflects; `refs` are the sessions that this node refers to.
     """
 
     json_fields: ClassVar[frozenset[str]] = frozenset({"metadata"})
@@ -69,12 +69,12 @@ _EVENTS: Mapping[str, type[Event]] = {
 
 
 def header_line(header: Header) -> str:
-    """The header as one line, without the line feed."""
+    """Encode a header as one line, without the line feed."""
     return _line(_encoded(header.model_dump(by_alias=True, exclude_none=True), header.json_fields))
 
 
 def event_line(event: Event) -> str:
-    """An event of a log, with its seq, as one line without the line feed."""
+    """Encode an event with its seq as one line, without the line feed."""
     stored = _encoded(events.dump(event), event.json_fields)
     if "retrieval" in stored:
         stored["retrieval"] = _encoded(stored["retrieval"], {"details"})
@@ -83,7 +83,7 @@ def event_line(event: Event) -> str:
 
 def _encoded(fields: dict[str, Any], json_fields: AbstractSet[str]) -> dict[str, Any]:
     for name in fields.keys() & json_fields:
-        # A line feed can stand in JSON text as white space alone, and would tear the line.
+        # In JSON text a line feed can only be white space, but it would break the line.
         fields[name] = orjson.Fragment(fields[name].replace("\n", " "))
     for name in fields.keys() & _INSTANTS:
         fields[name] = text.format_instant(fields[name])
@@ -103,16 +103,16 @@ def fits(values: Sequence[object]) -> bool:
 
 
 def reader(name: str, warnings: ImportWarnings) -> Reader:
-    """Reads the sections of a file. A source that does not stand before its section is lost.
+    """Return a reader for the sections of a file. A source that does not precede its section is lost.
 
-    BadInput is raised for a missing, broken or repeated header, with all that follows up to the next header; for an
-    unknown version or type of event, a hole or repeat of seq, a field that breaks its rule, and a section whose source
-    is needed but not there. A hole that records left out before explain is filled, so that all seqs named hold.
+    The reader raises BadInput for a missing, broken or repeated header and all lines up to the next one; an unknown
+    version or event type; a gap or repetition of seqs; an invalid field; and a section that needs a source that is not
+    there. A gap that is explained by records left out before is filled, so that seqs that events refer to stay right.
     """
     return _Reader(warnings)
 
 
-class _Reader:
+class _Reader(Reader):
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
         self._heads: dict[str, int] = {}

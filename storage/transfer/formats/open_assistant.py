@@ -1,8 +1,8 @@
-"""Message trees of Open Assistant (OASST): one tree a line, `{message_tree_id, prompt: {text, role, replies}}`.
+"""Message trees of Open Assistant (OASST): one tree per line, `{message_tree_id, prompt: {text, role, replies}}`.
 
-The first path of a tree (prompt, first reply, its first reply, ...) is a session; each further reply is a fork that
-leaves its session right after the message that it replies to. People wrote most of the answers, so that there are
-neither turns nor steps: each message is one event. https://github.com/LAION-AI/Open-Assistant
+The first path of a tree (prompt, first reply, its first reply, ...) is a session; each further reply is a fork right
+after the message that it replies to. People wrote most of the answers, so there are no turns or steps: each message is
+one event. https://github.com/LAION-AI/Open-Assistant
 """
 
 import itertools
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from storage import errors
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.branches import fork_sessions, split_branches
-from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import LogBuilder
 from storage.transfer.formats.shared.naming import SessionIds, label_of_events
 from storage.transfer.formats.shared.records import Record
@@ -23,7 +23,7 @@ FORMAT = "open-assistant"
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether the first records of a document are trees."""
+    """Whether the first records of a document are message trees."""
     return most(values, _is_tree)
 
 
@@ -38,13 +38,13 @@ def _is_tree(value: object) -> bool:
     return False
 
 
-def reader(name: str, warnings: ImportWarnings) -> "OpenAssistantReader":
-    """A reader of one document."""
+def reader(name: str, warnings: ImportWarnings) -> Reader:
+    """Return a reader for one document."""
     return OpenAssistantReader(warnings)
 
 
-class OpenAssistantReader:
-    """A session per tree and a fork, not counted, per further reply."""
+class OpenAssistantReader(Reader):
+    """Yields a session per tree, and a fork, which does not count as a session, per further reply."""
 
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
@@ -52,12 +52,12 @@ class OpenAssistantReader:
         self._ids = SessionIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The sessions of a tree. Raises BadInput for what is none."""
+        """Return the sessions of a tree. Raises BadInput if the record is not one."""
         tree = as_object(record.value, record.location)
-        told = {name: value for name, value in tree.items() if name not in ("prompt", "message_tree_id")}
+        rest = {name: value for name, value in tree.items() if name not in ("prompt", "message_tree_id")}
         keys = itertools.count(self._sessions)
         warnings = self._warnings.for_record()
-        metadata = facts.storable_json(told, record.location, warnings) if told else None
+        metadata = facts.storable_json(rest, record.location, warnings) if rest else None
         builder = LogBuilder(str(next(keys)), warnings)
         prompt = _message(tree.get("prompt"), f"{record.location} prompt")
         writer = _Writer(builder, warnings)
@@ -78,7 +78,7 @@ class OpenAssistantReader:
         return sessions
 
     def end(self) -> Sequence[Step]:
-        """Nothing, as each tree stands for itself."""
+        """Return nothing: each record is a whole tree."""
         return ()
 
 

@@ -1,7 +1,7 @@
 """Chat messages of OpenAI's chat completions API: each list of them, or object with `messages`, is one session.
 
-Where the records are messages themselves, all of them are one session. A user message starts a turn, each answer of
-the assistant is a step. Messages carry no times. https://platform.openai.com/docs/api-reference/chat/create
+If the records are messages themselves, all of them are one session. A user message starts a turn, and each assistant
+message is a step. Messages have no times. https://platform.openai.com/docs/api-reference/chat/create
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any
 from storage.events import JsonText
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.chat import add_message, is_message
-from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import LogBuilder
 from storage.transfer.formats.shared.naming import label_of_events
 from storage.transfer.formats.shared.records import Record
@@ -26,7 +26,7 @@ def fits(values: Sequence[object]) -> bool:
 
 
 def is_conversation(value: object) -> bool:
-    """Whether a value is a list of messages or an object with one."""
+    """Whether a value is a list of messages, or an object with one."""
     match value:
         case {"messages": []}:
             return True
@@ -39,13 +39,13 @@ def _has_role(value: object) -> bool:
     return isinstance(value, dict) and "role" in value
 
 
-def reader(name: str, warnings: ImportWarnings) -> "OpenAIReader":
-    """A reader of one document."""
+def reader(name: str, warnings: ImportWarnings) -> Reader:
+    """Return a reader for one document."""
     return OpenAIReader(warnings)
 
 
-class OpenAIReader:
-    """One session per conversation. Of a document whose records are messages it is handed over at the end."""
+class OpenAIReader(Reader):
+    """Yields a session per conversation; if the records are messages, one session at the end of the document."""
 
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
@@ -53,7 +53,7 @@ class OpenAIReader:
         self._messages = LogBuilder("messages", warnings)
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The session of a conversation. Raises BadInput for what is none."""
+        """Return the session of a conversation. Raises BadInput if the record is neither that nor a message."""
         value = record.value
         if isinstance(value, dict) and "messages" not in value and ("role" in value or self._messages.head):
             with keep_unreadable(value, self._messages, self._warnings):
@@ -64,26 +64,26 @@ class OpenAIReader:
         return [session]
 
     def end(self) -> Sequence[Step]:
-        """The session of the messages that were records, or of an empty list of them."""
+        """Return the session of the messages that were records, or of an empty document."""
         events = self._messages.take_events()
         if not events and self._sessions:
             return ()
         return [ForeignSession(key=self._messages.key, label=label_of_events(events), events=events)]
 
     def _conversation(self, value: object, location: str) -> ForeignSession:
-        told: dict[str, Any] = {}
+        rest: dict[str, Any] = {}
         messages = value
         if isinstance(value, dict):
-            told = {name: fact for name, fact in value.items() if name != "messages"}
+            rest = {name: fact for name, fact in value.items() if name != "messages"}
             messages = value.get("messages")
         messages = as_list(messages, f"{location} messages")
-        # What holds no message at all is no conversation that lost some.
+        # Strict if there is no message at all: that is not a conversation with a few broken ones.
         warnings = self._warnings.for_record() if any(map(_has_role, messages)) else ImportWarnings()
         builder = LogBuilder(str(self._sessions), warnings)
         for index, message in enumerate(messages):
             with keep_unreadable(message, builder, warnings):
                 add_message(builder, message, f"{location} messages[{index}]", warnings)
-        metadata: JsonText | None = facts.storable_json(told, location, warnings) if told else None
+        metadata: JsonText | None = facts.storable_json(rest, location, warnings) if rest else None
         self._warnings.include(warnings)
         events = builder.take_events()
         return ForeignSession(key=builder.key, label=label_of_events(events), events=events, metadata=metadata)

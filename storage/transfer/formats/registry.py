@@ -1,7 +1,19 @@
-"""Logs in: records of known formats become events and topology. Pure functions; nothing here opens a file.
+"""The list of log formats, how the format of a document is recognized, and how a document is read.
 
-A format is a module with its name `FORMAT`, `fits`, which tells it by the values of a document's first records, and
-`reader`, which makes a `Reader` for one document. `FORMATS` lists them in the order in which they are tried.
+Nothing here opens a file: records come in, sessions and events go out.
+
+To add a format:
+
+1. Add a module here, or a folder if it needs more than one module; in a folder, `format.py` holds what follows and
+   `__init__.py` exports it. `openai.py` is the shortest example of a module, `pi/` of a folder.
+2. Define `FORMAT`, its name as users type it.
+3. Define `fits(values)`: whether the values of a document's first records are of this format.
+4. Define `reader(name, warnings)`, which returns a `shared.foreign.Reader` for one document. Let it fill a
+   `shared.log_builder.LogBuilder`, keep what has no event type as a custom event, and count what is lost in `warnings`.
+5. Add the module to `MODULES` below. The formats are tried in this order, so put it before those that would also
+   accept its documents.
+6. Put a sample under `tests/data/`, and test the reader in `tests/storage/transfer/formats/` with `documents.py` there:
+   a log that grows, broken records, events that can be stored.
 """
 
 import io
@@ -52,7 +64,7 @@ __all__ = [
     "reader_for",
 ]
 
-_BY_NAME: Mapping[str, ModuleType] = {
+MODULES: Mapping[str, ModuleType] = {
     module.FORMAT: module
     for module in (
         jsonl,
@@ -71,18 +83,20 @@ _BY_NAME: Mapping[str, ModuleType] = {
         session_yaml,
     )
 }
-FORMATS = tuple(_BY_NAME)
-"""The names of the formats that can be read."""
+"""The modules of the formats by name, in the order in which they are tried."""
+FORMATS = tuple(MODULES)
+"""The names of the formats that can be read, in the order in which they are tried."""
 HEAD = 20
-"""Records at a document's start by which its format is told, or fewer that are long."""
+"""Number of records at the start of a document that its format is recognized by."""
 HEAD_CHARACTERS = 4 * 1024 * 1024
+"""Fewer than `HEAD` records are used once they hold more characters than this."""
 
 
 class DocumentReader:
-    """The steps of one document, record by record, and what was lost; `accepted` counts the records that fit.
+    """Reads one document record by record, into steps; `accepted` counts the records that the format accepted.
 
-    A record that breaks the format is left out and counted where the losses are lenient, else it raises BadInput with
-    its place.
+    A record that breaks the format is left out and counted if `warnings` is lenient; otherwise it raises BadInput with
+    its location.
     """
 
     def __init__(self, format: str, reader: Reader, warnings: ImportWarnings) -> None:
@@ -92,7 +106,7 @@ class DocumentReader:
         self._reader = reader
 
     def add(self, record: Record | BrokenRecord) -> Sequence[Step]:
-        """The steps of the next record."""
+        """Return the steps of the next record."""
         try:
             if isinstance(record, BrokenRecord):
                 raise record.error()
@@ -114,17 +128,17 @@ class DocumentReader:
         reason = f"{record.location}: {record.bad_number}"
         if not self.warnings.lenient:
             raise errors.BadInput(reason)
-        self.warnings.add("record", "held numbers that are none, now texts", reason=reason)
+        self.warnings.add("record", "held numbers that JSON does not allow, now strings", reason=reason)
 
     def end(self) -> Sequence[Step]:
-        """What is left to tell after the last record."""
+        """Return the steps that remain after the last record."""
         return self._reader.end()
 
 
 def peek_records(
     found: Iterator[Record | BrokenRecord],
 ) -> tuple[list[Record | BrokenRecord], Iterator[Record | BrokenRecord]]:
-    """The first records of a document, and all of them."""
+    """Return the first records of a document, and an iterator over all of its records."""
     head: list[Record | BrokenRecord] = []
     size = 0
     for record in itertools.islice(found, HEAD):
@@ -136,7 +150,7 @@ def peek_records(
 
 
 def _length(value: object, enough: int) -> int:
-    """The characters of a value's texts, and one for each item; more than `enough` are not counted."""
+    """Count the characters of a value's strings, plus one for each item. Stops soon after `enough`."""
     length = 0
     waiting = [value]
     while waiting and length <= enough:
@@ -155,11 +169,10 @@ def _length(value: object, enough: int) -> int:
 def reader_for(
     name: str, head: Sequence[Record | BrokenRecord], format: str | None = None, *, lenient: bool = False
 ) -> DocumentReader:
-    """A feed for the document that begins with these records; its format is told by them unless it is given.
+    """Return a reader for the document that begins with these records; `format` overrides the recognized format.
 
-    `lenient`: of a record that breaks the format only what breaks it is lost, and counted.
-
-    Raises BadInput, naming the known formats and the first thing that fits none.
+    A lenient reader drops and counts only what breaks the format. Raises BadInput, naming the known formats and the
+    first record, if no format fits.
     """
     warnings = ImportWarnings(lenient=lenient)
     module = _module(format) if format is not None else _recognised(name, head)
@@ -169,13 +182,13 @@ def reader_for(
 def _module(format: str) -> ModuleType:
     if format not in FORMATS:
         raise errors.BadInput(f"format: {format!r} is none of {', '.join(FORMATS)}")
-    return _BY_NAME[format]
+    return MODULES[format]
 
 
 def _recognised(name: str, head: Sequence[Record | BrokenRecord]) -> ModuleType:
     values = [record.value for record in head if isinstance(record, Record)]
     if values:
-        for module in _BY_NAME.values():
+        for module in MODULES.values():
             if module.fits(values):
                 return module
     known = ", ".join(FORMATS)
@@ -196,9 +209,9 @@ def _steps(source: DocumentReader, found: Iterator[Record | BrokenRecord]) -> It
 
 
 def read_document(name: str, content: str, format: str | None = None) -> ForeignDocument:
-    """All that a document says, at once. Raises BadInput, naming the place, for what is unknown or broken.
+    """Read a whole document strictly. Raises BadInput with the location of whatever is unknown or broken.
 
-    Ignores `Logged.replaces`, which needs a surface: `storage.transfer.importing` handles formats that replace.
+    Ignores `ForeignEvent.replaces`, which needs a surface: `storage.transfer.importing` handles formats that replace.
     """
     stream = io.BytesIO(content.encode("utf-8", "surrogatepass"))
     head, found = peek_records(records.read_records(name, stream))

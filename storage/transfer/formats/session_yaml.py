@@ -1,7 +1,7 @@
-"""A session as a YAML file of texts and cards, out and in, lossless for both.
+"""Reads and writes a session as a YAML file of texts and cards, without loss of either.
 
-`sessionId`, `title`, `createdAt`, `updatedAt`, `workflowMode`, `entries`; an entry is
-`{kind: Text, role: User|Assistant|System, content}` or `{kind: Special, type, payload}`, the payload being text that
+The fields are `sessionId`, `title`, `createdAt`, `updatedAt`, `workflowMode`, `entries`. An entry is
+`{kind: Text, role: User|Assistant|System, content}` or `{kind: Special, type, payload}`; a payload is a string that
 holds YAML. Several sessions are a stream of such documents. JSON of the same shape is read too.
 """
 
@@ -22,13 +22,13 @@ from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry,
 from storage.views.message import Role
 
 FORMAT = "session-yaml"
-# A field of the outermost mapping: at the start of a line in YAML, first or after others in JSON that begins like that.
+# A field of the outermost mapping: at the start of a line in YAML, or among the first fields in JSON.
 _ENTRIES = re.compile(r"""(?m)^(?:entries|"entries"|'entries')\s*:|\A\ufeff?\s*\{[^\[{]*"entries"\s*:""")
 _FIELDS = ("sessionId", "title", "createdAt", "updatedAt", "workflowMode", "entries")
 
 
 class Speaker(StrEnum):
-    """Who speaks in a text, as files name it."""
+    """The role of a text, as files name it."""
 
     USER = "User"
     ASSISTANT = "Assistant"
@@ -45,7 +45,7 @@ _SPEAKERS = {Role.USER: Speaker.USER, Role.ASSISTANT: Speaker.ASSISTANT, Role.SY
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A message of a file."""
+    """A text entry of a file."""
 
     role: Speaker
     content: str
@@ -53,7 +53,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """A card of a file."""
+    """A card entry of a file."""
 
     type: str
     payload: str
@@ -61,7 +61,7 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """What a file says of a session. Times in ms since 1970."""
+    """The content of a file. Times are in ms since 1970."""
 
     entries: tuple[Text | Special, ...]
     session_id: str | None = None
@@ -72,7 +72,7 @@ class SessionFile:
 
 
 def entries_of(entries: Iterable[Entry]) -> tuple[Text | Special, ...]:
-    """The texts and cards of a conversation, which should include its system messages. Tool calls have no place."""
+    """Return the texts and cards of a conversation, which should include its system messages, without tool calls."""
     found: list[Text | Special] = []
     for entry in entries:
         match entry:
@@ -84,7 +84,7 @@ def entries_of(entries: Iterable[Entry]) -> tuple[Text | Special, ...]:
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether the first documents are such files: mappings, in YAML or JSON, that have `entries` among their fields."""
+    """Whether the first documents are mappings, in YAML or JSON, with a field `entries`."""
     return most(values, _is_file)
 
 
@@ -101,7 +101,7 @@ def _is_file(value: object) -> bool:
 
 
 def write(file: SessionFile) -> str:
-    """The file as YAML."""
+    """Write a file as YAML."""
     fields: dict[str, Any] = {
         "sessionId": file.session_id,
         "title": file.title,
@@ -114,7 +114,7 @@ def write(file: SessionFile) -> str:
 
 
 def parse(source: str) -> SessionFile:
-    """What a file says, YAML or JSON. Raises BadInput, naming place and rule, for anything else."""
+    """Parse a file, YAML or JSON. Raises BadInput, naming the location and the rule, for anything else."""
     try:
         return _file(_document(source), ImportWarnings())
     except errors.BadInput as error:
@@ -122,14 +122,14 @@ def parse(source: str) -> SessionFile:
 
 
 def reader(name: str, warnings: ImportWarnings) -> Reader:
-    """Reads a session of each record: one event for each text and card. Times are told, but not taken over.
+    """Return a reader that makes a session of each record: one event per text and card. It ignores times.
 
-    Raises BadInput, with the record's place, the place in it and the rule, for what is no such file.
+    It raises BadInput, with the location of the record, the location in it and the rule, for anything else.
     """
     return _Reader(warnings)
 
 
-class _Reader:
+class _Reader(Reader):
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
         self._sessions = 0
@@ -144,7 +144,7 @@ class _Reader:
         except errors.BadInput as error:
             raise errors.BadInput(f"{record.location}: {error.message}") from error
         if file.session_id is not None and valid_id(file.session_id) is None:
-            warnings.add("session", "lost its id, which no session can have here")
+            warnings.add("session", "lost its id, which is not a valid session id")
         id = self._ids.claim(file.session_id, warnings)
         self._sessions += 1
         self._warnings.include(warnings)
@@ -191,7 +191,7 @@ def _mapping(value: object) -> dict[str, Any]:
 def _file(fields: Mapping[str, Any], warnings: ImportWarnings) -> SessionFile:
     warnings.lost_fields("session", fields, _FIELDS)
     if "entries" not in fields:
-        raise errors.BadInput(f"entries: is required, given are {text.clean(', '.join(fields))[:200] or 'no fields'}")
+        raise errors.BadInput(f"entries: is required; found {text.clean(', '.join(fields))[:200] or 'no fields'}")
     entries = as_list(fields["entries"], "entries")
     return SessionFile(
         entries=tuple(_entry(entry, f"entries[{index}]", warnings) for index, entry in enumerate(entries)),

@@ -1,7 +1,7 @@
-"""Trajectories of tau-bench: a list of trials `{task_id, trial, reward, info, traj}`, traj being OpenAI messages.
+"""Trajectories of tau-bench: a list of trials `{task_id, trial, reward, info, traj}`; `traj` holds OpenAI messages.
 
-Each task becomes a node without events, its trials the children. A trial that begins with the messages of an earlier
-one of its task is a fork of it. https://github.com/sierra-research/tau-bench
+Each task becomes a node without events, and its trials its children. A trial that begins with the same messages as an
+earlier one of its task is a fork of it. https://github.com/sierra-research/tau-bench
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Any
 from storage import errors, text
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.chat import add_message
-from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import LogBuilder
 from storage.transfer.formats.shared.records import Record
 from storage.transfer.formats.shared.shared_prefixes import SharedPrefixes
@@ -34,13 +34,13 @@ def _is_trial(value: object) -> bool:
     return False
 
 
-def reader(name: str, warnings: ImportWarnings) -> "TauBenchReader":
-    """A reader of one document."""
+def reader(name: str, warnings: ImportWarnings) -> Reader:
+    """Return a reader for one document."""
     return TauBenchReader(warnings)
 
 
-class TauBenchReader:
-    """A root per task, not counted, before its trials. A trial is complete, so that its last turn ends with it."""
+class TauBenchReader(Reader):
+    """Yields a root per task, which does not count as a session, and its trials. The end of a trial ends its turn."""
 
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
@@ -49,7 +49,7 @@ class TauBenchReader:
         self._prefixes = SharedPrefixes()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The session of a trial, after that of its task. Raises BadInput for what is none."""
+        """Return the session of a trial, after that of its task if it is new. Raises BadInput if it is not a trial."""
         location = record.location
         trial = as_object(record.value, location)
         info = as_object(trial.get("info") or {}, f"{location}.info")
@@ -58,8 +58,8 @@ class TauBenchReader:
         root = f"task-{task_id}"
         digest = hashlib.sha256(task.encode()).digest()
         warnings = self._warnings.for_record()
-        told = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
-        metadata = facts.storable_json(told, location, warnings)
+        fields = _facts(trial, info, same_task=self._tasks.get(root, digest) == digest)
+        metadata = facts.storable_json(fields, location, warnings)
         messages = as_list(trial.get("traj"), f"{location}.traj")
         builder = LogBuilder(f"trial-{self._trials + 1}", warnings)
         logged: list[tuple[object, int]] = []
@@ -92,7 +92,7 @@ class TauBenchReader:
         return [*steps, session]
 
     def end(self) -> Sequence[Step]:
-        """Nothing, as each trial stands for itself."""
+        """Return nothing: each record is a whole trial."""
         return ()
 
 
@@ -103,6 +103,6 @@ def _task_id(value: object, location: str) -> str:
 
 
 def _facts(trial: dict[str, Any], info: dict[str, Any], *, same_task: bool) -> dict[str, Any]:
-    told = {"taskId": trial["task_id"], "trial": trial.get("trial"), "reward": trial.get("reward")}
+    fields = {"taskId": trial["task_id"], "trial": trial.get("trial"), "reward": trial.get("reward")}
     more = {name: value for name, value in info.items() if name != "task" or not same_task}
-    return told | ({"info": more} if more else {})
+    return fields | ({"info": more} if more else {})

@@ -115,8 +115,8 @@ def test_an_unreadable_message_and_an_invalid_number_cost_one_warning_each(tmp_p
     (tmp_path / "log").write_text(f'{{"messages":[{messages}],"score":NaN}}')
     [done] = imported("log", cwd=tmp_path)["imported"]
     assert done["warningKinds"] == {
-        "record held numbers that are none, now texts": 1,
-        "message that could not be read session as custom": 1,
+        "record held numbers that JSON does not allow, now strings": 1,
+        "message that could not be read kept as custom": 1,
     }
     [id] = done["ids"]
     lines = [json.loads(line) for line in run("export", id, cwd=tmp_path).stdout.splitlines()]

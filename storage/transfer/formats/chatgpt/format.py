@@ -1,8 +1,8 @@
 """ChatGPT's exports (conversations.json): conversations whose messages are a tree, `mapping`, of nodes by id.
 
-The path of first children is the session, each further child of a node begins a fork: children stand in the order in
-which they were made, so that a conversation that went on in any of its branches is read as the one before and more.
-`metadata` tells the branch that is shown, `currentSession`, where that is not the session itself.
+The path of first children is the session; each further child of a node begins a fork. Children are in the order of
+their creation, so a conversation that continued in any branch is read as the earlier one and more. The metadata field
+`currentSession` names the branch that ChatGPT shows, unless it is the session itself.
 https://help.openai.com/en/articles/7260999-how-do-i-export-my-chatgpt-history-and-data
 """
 
@@ -13,7 +13,7 @@ from storage.transfer.formats.chatgpt.messages import MessageWriter, Node
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.branches import Branch, fork_sessions, split_branches
 from storage.transfer.formats.shared.conversations import ConversationReader, Models, metadata_of
-from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader
 from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
 from storage.transfer.formats.shared.naming import SessionIds, label_of_events
 from storage.transfer.formats.shared.unreadable import skip_unreadable
@@ -39,8 +39,8 @@ def _is_node(value: object) -> bool:
     return isinstance(value, dict) and not {"message", "parent", "children"}.isdisjoint(value)
 
 
-def reader(name: str, warnings: ImportWarnings) -> ConversationReader:
-    """A reader of one document."""
+def reader(name: str, warnings: ImportWarnings) -> Reader:
+    """Return a reader for one document."""
     return ConversationReader(warnings, _sessions)
 
 
@@ -53,16 +53,16 @@ def _sessions(
     for root in roots:
         writer = MessageWriter(LogBuilder(f"{key} {root.id}" if found else key, warnings), warnings, models, location)
         found += split_branches(root, lambda node: children[node.id], lambda node: f"{key} {node.id}", writer)
-    told = metadata_of(conversation, ("mapping", "title"), models)
-    metadata = facts.storable_json(told, location, warnings)
+    fields = metadata_of(conversation, ("mapping", "title"), models)
+    metadata = facts.storable_json(fields, location, warnings)
     own_id = ids.claim(conversation.get("conversation_id") or conversation.get("id"), warnings)
     further = fork_sessions(found, own_id, lambda node: node.id, ids, warnings)
     shown = _leaf(conversation.get("current_node"), nodes, children)
     forks_by_leaf = {branch.last.id: fork.id for branch, fork in zip(found[1:], further, strict=True)}
     if current := forks_by_leaf.get(shown):
         metadata = facts.storable_json(
-            told | {"currentSession": current}, location, warnings.for_record()
-        )  # its losses are counted
+            fields | {"currentSession": current}, location, warnings.for_record()
+        )  # counted already
     events = found[0].events if found else []
     label = _label(conversation) or label_of_events(events)
     return [ForeignSession(key=key, label=label, events=events, id=own_id, metadata=metadata), *further]
@@ -76,7 +76,7 @@ def _label(conversation: dict[str, Any]) -> str | None:
 def _tree(
     mapping: dict[str, Any], location: str, warnings: ImportWarnings
 ) -> tuple[dict[str, Node], dict[str, list[Node]], list[Node]]:
-    """The nodes by id, each one's children, and the roots; each node once, those in a circle not at all."""
+    """The nodes by id, their children, and the roots. Each node has one parent; circles are unreachable and counted."""
     nodes = _nodes(mapping, location, warnings)
     children: dict[str, list[Node]] = {id: [] for id in nodes}
     placed: set[str] = set()
@@ -92,7 +92,7 @@ def _tree(
 
 
 def _nodes(mapping: dict[str, Any], location: str, warnings: ImportWarnings) -> dict[str, Node]:
-    """The nodes that are objects; of others only their places are kept, as far as children name them."""
+    """The nodes that are objects; others stay as empty nodes if they have children."""
     parents = {
         parent for node in mapping.values() if isinstance(node, dict) and isinstance(parent := node.get("parent"), str)
     }
@@ -106,7 +106,7 @@ def _nodes(mapping: dict[str, Any], location: str, warnings: ImportWarnings) -> 
 
 
 def _edges(nodes: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
-    """Parent and child: in the parents' order first, then those that only the child knows."""
+    """Pairs of parent and child: first in the order that parents list, then those that only the child names."""
     for id, node in nodes.items():
         listed = node.fields.get("children")
         for child in listed if isinstance(listed, list) else ():
@@ -129,7 +129,7 @@ def _reached(roots: list[Node], children: Mapping[str, list[Node]]) -> Iterator[
 
 
 def _leaf(id: object, nodes: Mapping[str, Node], children: Mapping[str, list[Node]]) -> str:
-    """The node at the end of first children below a node."""
+    """The last node of the path of first children below a node."""
     if not isinstance(id, str) or id not in nodes:
         return ""
     passed = {id}

@@ -1,7 +1,7 @@
-"""The messages of ChatGPT's exports into events: an assistant message whose recipient is a tool is a call of it.
+"""Converts the messages of ChatGPT's exports to events. An assistant message whose recipient is a tool is a tool call.
 
-Tools' messages name no call: they answer the call to the tool of their author that waits, or the last one to it.
-Thoughts come as messages of their own before the answer that they led to, and wait for it.
+A tool message does not name its call: it answers the open call to the tool that wrote it, or else the last one.
+Thoughts are messages of their own before the answer that they led to, and are held back until it comes.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from storage.transfer.formats.shared.conversations import Models
 from storage.transfer.formats.shared.foreign import ImportWarnings
 from storage.transfer.formats.shared.log_builder import LogBuilder
 from storage.transfer.formats.shared.unreadable import keep_unreadable
-from storage.transfer.formats.shared.values import as_object, as_text, shape
+from storage.transfer.formats.shared.values import as_object, as_text
 
 _FIELDS = ("id", "author", "create_time", "update_time", "content", "status", "end_turn", "weight", "recipient")
 _METADATA = (
@@ -41,7 +41,7 @@ class Node(NamedTuple):
 
 
 class _Message(NamedTuple):
-    """A message of the export; `kind` is its content's type, `whole` all of it as JSON, `time` in ms since 1970."""
+    """A message of the export. `kind` is its content type, `whole` all of it as JSON, `time` is in ms since 1970."""
 
     id: str
     role: str
@@ -55,7 +55,7 @@ class _Message(NamedTuple):
     location: str
 
 
-class _Said(NamedTuple):
+class _Content(NamedTuple):
     text: str
     blocks: JsonText | None
 
@@ -73,7 +73,7 @@ class MessageWriter:
         self._answered: tuple[str, str] | None = None
 
     def fork(self, key: str) -> "MessageWriter":
-        """A writer in the same state for another session."""
+        """Return a writer in the same state, for another session."""
         other = MessageWriter(self.builder.fork(key), self._warnings, self._models, self._location)
         other._thoughts = self._thoughts.copy()
         other._waiting = self._waiting.copy()
@@ -81,12 +81,12 @@ class MessageWriter:
         return other
 
     def end(self) -> None:
-        """Counts the thoughts whose answer has not come."""
+        """Count the thoughts that have no answer yet."""
         if self._thoughts:
-            self._warnings.add("message", "with thoughts held back until its answer is there", len(self._thoughts))
+            self._warnings.add("message", "with thoughts held back until its answer arrives", len(self._thoughts))
 
     def add(self, node: Node) -> None:
-        """Logs the message of a node, if it has one."""
+        """Log the message of a node, if it has one."""
         given = node.fields.get("message")
         if given is None:
             return
@@ -106,10 +106,10 @@ class MessageWriter:
             case "tool":
                 self._tool(message)
             case "system" if message.kind in _SPOKEN:
-                said = self._said(message)
+                content = self._content_of(message)
                 self._release()
-                self.builder.system(said.text, time=message.time)
-                if said.blocks is not None:
+                self.builder.system(content.text, time=message.time)
+                if content.blocks is not None:
                     self._warnings.add("system message", "lost its parts other than text")
             case _:
                 self._custom(message)
@@ -130,7 +130,7 @@ class MessageWriter:
         if message.kind not in _SPOKEN:
             self._custom(message)
             return
-        content = self._said(message)
+        content = self._content_of(message)
         self._release()
         if message.metadata.get("is_visually_hidden_from_conversation") is not True:
             self.builder.start_turn(time=message.time)
@@ -145,7 +145,7 @@ class MessageWriter:
         if message.kind not in _SPOKEN:
             self._custom(message)
             return
-        said = self._said(message)
+        content = self._content_of(message)
         reasoning = "\n\n".join(filter(None, map(_thoughts, self._thoughts))) or None
         began = self._thoughts[0].time if self._thoughts else message.time
         self._thoughts.clear()
@@ -154,14 +154,16 @@ class MessageWriter:
         stop = _stop(message)
         self.builder.start_step(agent=message.name, time=began)
         self.builder.assistant(
-            "" if calls else said.text,
+            "" if calls else content.text,
             reasoning=reasoning,
-            blocks=said.blocks,
+            blocks=content.blocks,
             interrupted=stop is not None,
             time=message.time,
         )
         if calls:
-            self.builder.call(message.id, str(recipient), text.to_json(said.text, message.location), time=message.time)
+            self.builder.call(
+                message.id, str(recipient), text.to_json(content.text, message.location), time=message.time
+            )
             self._waiting.append((str(recipient), message.id))
             return
         self.builder.end_step(time=times.seconds(message.fields.get("update_time")))
@@ -172,15 +174,17 @@ class MessageWriter:
 
     def _tool(self, message: _Message) -> None:
         plain = message.kind in _OUTPUTS
-        said = self._said(message) if plain else _Said(text.to_json(message.content, message.location), None)
-        result = text.to_json(said.text, message.location) if plain else said.text
+        content = (
+            self._content_of(message) if plain else _Content(text.to_json(message.content, message.location), None)
+        )
+        result = text.to_json(content.text, message.location) if plain else content.text
         self._release()
         error = message.content.get("text") if message.kind == "system_error" else None
         self.builder.result(
             self._call_of(message),
             None if isinstance(error, str) else result,
             error=error if isinstance(error, str) else None,
-            blocks=said.blocks,
+            blocks=content.blocks,
             duration_ms=_duration(message.metadata.get("aggregate_result")),
             time=message.time,
         )
@@ -192,18 +196,18 @@ class MessageWriter:
                 self._answered = (_tool_of(recipient), id)
                 return id
         if self._answered is not None and (message.name is None or self._answered[0] == _tool_of(message.name)):
-            self._warnings.add("tool message", "that answers a call once more is not on the surface")
+            self._warnings.add("tool message", "that answers a call again is not on the surface")
             return self._answered[1]
         self._warnings.add("tool message", "without a call")
         return message.id
 
     def _release(self) -> None:
-        """Logs thoughts that led to no answer."""
+        """Log thoughts that led to no answer."""
         for message in self._thoughts:
             self._custom(message)
         self._thoughts.clear()
 
-    def _said(self, message: _Message) -> _Said:
+    def _content_of(self, message: _Message) -> _Content:
         content = message.content
         parts = content.get("parts")
         if not isinstance(parts, list):
@@ -216,7 +220,7 @@ class MessageWriter:
         if not all(isinstance(part, str) for part in parts):
             known = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
             blocks = text.to_json(known, message.location)
-        return _Said("\n".join(filter(None, texts)), blocks)
+        return _Content("\n".join(filter(None, texts)), blocks)
 
 
 def _message(id: str, value: object, whole: JsonText, location: str) -> _Message:
@@ -225,7 +229,7 @@ def _message(id: str, value: object, whole: JsonText, location: str) -> _Message
     content = as_object(fields.get("content"), f"{location}.content")
     kind = content.get("content_type", "text")
     if not isinstance(kind, str) or not isinstance(name := author.get("name"), str | None):
-        raise errors.BadInput(f"{location}: its kind or its author's name is {shape(kind)}")
+        raise errors.BadInput(f"{location}: content_type and the author's name must be strings")
     metadata = fields.get("metadata")
     return _Message(
         id=id or "message",
@@ -265,7 +269,7 @@ def _stop(message: _Message) -> str | None:
 
 
 def _duration(run: object) -> float | None:
-    """Of an execution of code, in ms."""
+    """How long the execution of code took, in ms."""
     if not isinstance(run, dict):
         return None
     start, end = times.seconds(run.get("start_time")), times.seconds(run.get("end_time"))

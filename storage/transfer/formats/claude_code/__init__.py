@@ -1,4 +1,4 @@
-"""Logs of Claude Code, one JSON record a line, linked to a tree by `uuid` and `parentUuid`."""
+"""Logs of Claude Code, one JSON record per line, linked into a tree by `uuid` and `parentUuid`."""
 
 from storage.transfer.formats.claude_code.format import FORMAT, fits, reader
 

@@ -1,4 +1,4 @@
-"""What records of a Claude Code log can hold, apart from how it is written."""
+"""The content of records of a Claude Code log, independent of how the log encodes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from storage.events import JsonText
 
 
 class Role(StrEnum):
-    """What a user's text does."""
+    """What a user's text does to the conversation."""
 
     PROMPT = "starts a turn"
-    ADDED = "comes while a turn runs"
-    INTERRUPTION = "tells that the turn was interrupted"
-    SUMMARY = "takes the place of what came before"
+    ADDED = "arrives while a turn runs"
+    INTERRUPTION = "says that the turn was interrupted"
+    SUMMARY = "replaces everything before it"
 
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """A user's text, with the source's content parts where some are no text. `query` is what was typed for it."""
+    """A user's text; `blocks` are its content parts if some are not text. `query` is what the user typed for it."""
 
     role: Role
     content: str
@@ -28,14 +28,14 @@ class UserText:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """A part of an answer that the user is not told."""
+    """Reasoning in an answer."""
 
     content: str
 
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Text of an answer, with the source's content parts where some are no text."""
+    """Text of an answer; `blocks` are its content parts if some are not text."""
 
     content: str
     blocks: JsonText | None
@@ -43,7 +43,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallPart:
-    """A call of a tool."""
+    """A tool call in an answer."""
 
     call_id: object
     name: str
@@ -52,7 +52,7 @@ class ToolCallPart:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Parts of a model's message, and what is known of it so far. `error`: the call of the model failed."""
+    """Parts of a model's message, and what is known of it so far. `error` is set if the model call failed."""
 
     id: str | None
     parts: Sequence[ThinkingPart | TextPart | ToolCallPart]
@@ -64,7 +64,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ToolResultPart:
-    """What a tool gave back."""
+    """The result or error of a tool call."""
 
     call_id: object
     result: JsonText | None
@@ -74,18 +74,18 @@ class ToolResultPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolResults:
-    """Results of tools, with a `copy` for the program that holds more, and what the user said beside them."""
+    """Tool results. `copy` is Claude Code's own, more detailed copy; `user_text` is what the user wrote beside them."""
 
     results: Sequence[ToolResultPart]
     copy: JsonText | None
     duration_ms: float | None
     truncated: bool
-    said: UserText | None
+    user_text: UserText | None
 
 
 @dataclass(frozen=True, slots=True)
 class CustomRecord:
-    """What has no event type of its own. `command`: a typed one; `expansion`: what it stands for, if it does."""
+    """A record without an event type. `command` is one that the user typed; `expansion` is the prompt it stands for."""
 
     name: str
     data: JsonText
@@ -97,12 +97,12 @@ class CustomRecord:
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """A title, which one of a higher rank outdoes; `leaf` is the record whose session it names, if it says so."""
+    """A title; one of a higher rank overrides it. `leaf` is a record of the session that it names, if it says so."""
 
     title: str
     rank: int
     leaf: str | None
-    noted: CustomRecord
+    record: CustomRecord
 
 
 Content = UserText | Answer | ToolResults | CustomRecord | Title
@@ -110,7 +110,7 @@ Content = UserText | Answer | ToolResults | CustomRecord | Title
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record. `rooted`: it says that it has no parent. `time` in ms since 1970."""
+    """A record. `rooted`: it says that it has no parent. `time` is in ms since 1970."""
 
     location: str
     content: Content
@@ -126,7 +126,7 @@ class Entry:
 
     @property
     def opens(self) -> bool:
-        """Whether a user typed it where it was their turn, so that another one in its place is a branch."""
+        """Whether the user typed it when it was their turn, so that another one after the same parent is a branch."""
         match self.content:
             case UserText(role=Role.PROMPT):
                 return True

@@ -1,7 +1,8 @@
-"""Logs of Claude Code, one JSON record a line, linked to a tree by `uuid` and `parentUuid`.
+"""Logs of Claude Code, one JSON record per line, linked into a tree by `uuid` and `parentUuid`.
 
-A prompt in the place of another one begins a branch. A sub-agent's log names the session that it ran in; where it is a
-file of its own, its session stands under that one. A forked session's log begins with copies of the other's records.
+A second prompt after the same record begins a branch. A sub-agent's log names the session that it ran in; if it is a
+file of its own, its session becomes a child of that one. A forked session's log begins with copies of the original's
+records.
 https://github.com/anthropics/claude-code
 """
 
@@ -17,11 +18,11 @@ from storage.transfer.formats.shared.records import Record
 
 FORMAT = "claude-code"
 MAX_EARLY = 1000
-"""Records before the first one of a session that are kept for it."""
+"""Number of records before the first one of a session that are kept for it."""
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether one of a document's first records is one that only Claude Code writes."""
+    """Whether a record that only Claude Code writes is among a document's first."""
     return any(_is_own(value) for value in values)
 
 
@@ -41,30 +42,30 @@ def _is_own(value: object) -> bool:
 
 
 def reader(name: str, warnings: ImportWarnings) -> Reader:
-    """A reader of one log."""
+    """Return a reader for one log."""
     return _Reader(warnings)
 
 
-class _Reader:
-    """Threads by the records that belong to them.
+class _Reader(Reader):
+    """Assigns each record to the thread that it belongs to.
 
-    Of a record a hash of its uuid is kept; of each prompt the state before it, for a branch that may begin there.
+    Keeps a hash of each record's uuid, and the state before each prompt, where a branch may begin.
     """
 
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
         self._threads: dict[str, Thread] = {}
         self._current: Thread | None = None
-        self._of: dict[int, Thread] = {}
-        self._points: dict[int, Thread] = {}
+        self._thread_by_uuid: dict[int, Thread] = {}
+        self._prompt_states: dict[int, Thread] = {}
         self._early: list[Entry] = []
         self._titles: dict[int, Title] = {}
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The steps of the next record. Raises BadInput, with its place, for one that breaks the format."""
+        """Return the steps of the next record. Raises BadInput, with its location, if it breaks the format."""
         found = ImportWarnings()
         entry = read_entry(record, found)
-        if entry.uuid is not None and hash(entry.uuid) in self._of:
+        if entry.uuid is not None and hash(entry.uuid) in self._thread_by_uuid:
             self._warnings.add("record", "given twice, left out the second time")
             return ()
         steps: list[Step] = []
@@ -78,7 +79,7 @@ class _Reader:
         return steps + self._apply(thread, entry)
 
     def end(self) -> Sequence[Step]:
-        """Nothing; counts what is held back."""
+        """Return nothing, but count what is held back."""
         for thread in self._threads.values():
             thread.end()
         if self._early:
@@ -93,46 +94,46 @@ class _Reader:
 
     def _apply(self, thread: Thread, entry: Entry) -> list[Step]:
         steps: list[Step] = []
-        entry = thread.expanded(entry)
+        entry = thread.expand(entry)
         if entry.opens and (entry.parent is not None or entry.rooted):
-            thread = self._at_its_place(thread, entry, steps)
+            thread = self._branch_if_taken(thread, entry, steps)
         steps += thread.add(entry)
         if isinstance(entry.content, Title) and entry.content.leaf is not None:
             steps += self._name_leaf(entry.content, hash(entry.content.leaf))
         if entry.uuid is not None:
-            mark = hash(entry.uuid)
-            self._of[mark] = thread
-            thread.tip = mark
-            if (titled := self._titles.pop(mark, None)) is not None:
-                steps += thread.rename(titled)
+            uuid_hash = hash(entry.uuid)
+            self._thread_by_uuid[uuid_hash] = thread
+            thread.tip = uuid_hash
+            if (title := self._titles.pop(uuid_hash, None)) is not None:
+                steps += thread.rename(title)
         return steps
 
-    def _name_leaf(self, titled: Title, leaf: int) -> list[Step]:
-        """A summary names the session of its leaf, which may be another file's, or come later."""
-        if (thread := self._of.get(leaf)) is not None:
-            return thread.rename(titled)
-        self._titles[leaf] = titled
+    def _name_leaf(self, title: Title, leaf: int) -> list[Step]:
+        """Rename the session of a summary's leaf, which may come later or be in another file."""
+        if (thread := self._thread_by_uuid.get(leaf)) is not None:
+            return thread.rename(title)
+        self._titles[leaf] = title
         return []
 
-    def _at_its_place(self, thread: Thread, entry: Entry, steps: list[Step]) -> Thread:
-        """The thread itself, or where something was typed in the same place before, a branch from there."""
+    def _branch_if_taken(self, thread: Thread, entry: Entry, steps: list[Step]) -> Thread:
+        """The thread itself, or a branch if something was already typed after the same parent."""
         point = hash((thread.root, entry.parent))
-        before = self._points.get(point)
+        before = self._prompt_states.get(point)
         if before is None:
             if isinstance(entry.content, UserText):
-                thread.settle()
-            self._points[point] = thread.fork(thread.key)
+                thread.end_open_turn()
+            self._prompt_states[point] = thread.fork(thread.key)
             return thread
         branch = before.fork(self._new_key(_id(before.root, entry.uuid or f"at-{before.builder.head}")))
         self._begin(branch, entry, steps, parent=before, source=before, at_seq=before.builder.head, counted=False)
         return branch
 
     def _thread(self, entry: Entry, steps: list[Step]) -> Thread | None:
-        """The thread that a record belongs to, begun if it is the first one."""
-        parent = self._of.get(hash(entry.parent)) if entry.parent is not None else None
+        """The thread that a record belongs to; a new one for the first record of a thread."""
+        parent = self._thread_by_uuid.get(hash(entry.parent)) if entry.parent is not None else None
         if entry.session is None:
             return parent or self._current
-        if parent is not None and _same(parent, entry):
+        if parent is not None and _continues(parent, entry):
             return parent
         key = _id(entry.session)
         if entry.sidechain:
@@ -150,15 +151,15 @@ class _Reader:
         return thread
 
     def _continued(self, parent: Thread, key: str, entry: Entry, steps: list[Step]) -> Thread:
-        """A session that goes on where another one of the same log stands."""
+        """A new session that continues another one of the same log."""
         tip = parent.tip == hash(entry.parent)
-        before = parent if tip else self._points.get(hash((parent.root, entry.parent)))
+        before = parent if tip else self._prompt_states.get(hash((parent.root, entry.parent)))
         if before is None:
             thread = Thread(key, entry, self._warnings)
             self._begin(thread, entry, steps, parent=parent, source=parent, at_seq=None)
         else:
             thread = before.fork(key)
-            thread.moved(entry)
+            thread.switch_session(entry)
             self._begin(thread, entry, steps, parent=parent, source=before, at_seq=before.builder.head)
         return thread
 
@@ -173,13 +174,13 @@ class _Reader:
         at_seq: int | None = 0,
         counted: bool = True,
     ) -> None:
-        """A session begins; the records that waited for it come first."""
+        """Begin a session with the records that waited for it."""
         facts = {**thread.facts, **entry.facts}
         named = {"sessionId": entry.session, "agentId": entry.agent} if entry.sidechain else {}
         metadata = named | facts | {"forkedFrom": entry.forked_from}
-        told = {name: value for name, value in metadata.items() if value is not None}
+        fields = {name: value for name, value in metadata.items() if value is not None}
         if entry.session is not None and valid_id(entry.session) is None:
-            self._warnings.add("session", "got another id, as its own cannot be one here")
+            self._warnings.add("session", "got another id, as its own is not a valid session id")
         thread.facts = facts
         steps.append(
             ForeignSession(
@@ -191,7 +192,7 @@ class _Reader:
                 source=source.key if source is not None else None,
                 at_seq=at_seq,
                 repeats=valid_id(entry.forked_from) if source is None and entry.forked_from != entry.session else None,
-                metadata=text.to_json(told, entry.location) if told else None,
+                metadata=text.to_json(fields, entry.location) if fields else None,
                 counted=counted,
             )
         )
@@ -213,14 +214,14 @@ def _is_message(entry: Entry) -> bool:
     return isinstance(entry.content, UserText | Answer | ToolResults)
 
 
-def _same(thread: Thread, entry: Entry) -> bool:
-    """Whether a record goes on with the thread of its parent."""
+def _continues(thread: Thread, entry: Entry) -> bool:
+    """Whether a record continues the thread of its parent."""
     named = thread.session == entry.session and thread.sidechain == entry.sidechain
     return named and (not entry.sidechain or thread.agent == entry.agent)
 
 
 def _id(*parts: str) -> str:
-    """An id made of the log's own, the same at each reading; where that is not legal here, of a digest of it."""
+    """Join ids of the log to a session id, the same at each reading; use a digest if that is not a valid id."""
     made = ":".join(parts)
     if valid_id(made) is not None:
         return made

@@ -1,6 +1,6 @@
-"""What a record of a Claude Code log says: its place in the tree, and a message, results or something else.
+"""Decodes a record of a Claude Code log: its position in the tree, and a message, tool results or something else.
 
-Nothing here has a state, so that a record that breaks the format leaves none behind.
+Nothing here has state, so a record that breaks the format leaves no traces.
 https://github.com/anthropics/claude-code writes the logs; their format is not documented there.
 """
 
@@ -30,7 +30,7 @@ from storage.transfer.formats.shared.records import Record
 from storage.transfer.formats.shared.values import as_list, as_object, as_text, nonempty_text
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
-"""Fields of records that tell of the session rather than of the record."""
+"""Fields of records that describe the session rather than the record."""
 _TREE = {"uuid", "parentUuid", "sourceToolAssistantUUID", "sourceToolUseID", "sessionId", "isSidechain", "agentId"}
 _ENVELOPE = {"type", "timestamp", "forkedFrom", *_TREE, *FACTS}
 _USER = _ENVELOPE | {"message", "toolUseResult", "isCompactSummary", "isVisibleInTranscriptOnly", "isMeta"}
@@ -47,7 +47,7 @@ _LARGEST = 2**53
 
 
 def read_entry(record: Record, warnings: ImportWarnings) -> Entry:
-    """What a record says. Raises BadInput, naming the place, for what breaks the format."""
+    """Decode a record. Raises BadInput, with the location, if it breaks the format."""
     location = record.location
     fields = as_object(record.value, location)
     kind = as_text(fields.get("type"), f"{location}: type")
@@ -81,21 +81,21 @@ def _user(fields: dict[str, Any], location: str, warnings: ImportWarnings) -> Co
     warnings.lost_fields("user record", fields, _USER)
     warnings.lost_fields("user message", message, {"role", "content"})
     results = [part for part in parts if part["type"] == "tool_result"]
-    said = _said(Role.ADDED, [part for part in parts if part["type"] != "tool_result"], location)
+    user_text = _user_text(Role.ADDED, [part for part in parts if part["type"] != "tool_result"], location)
     if results:
-        rest = said if said.content or said.blocks else None
+        rest = user_text if user_text.content or user_text.blocks else None
         return _results(results, fields.get("toolUseResult"), rest, location, warnings)
     if fields.get("isCompactSummary") is True:
-        return UserText(Role.SUMMARY, said.content, said.blocks)
-    prompt = UserText(Role.PROMPT, said.content, said.blocks)
+        return UserText(Role.SUMMARY, user_text.content, user_text.blocks)
+    prompt = UserText(Role.PROMPT, user_text.content, user_text.blocks)
     if fields.get("isMeta") is True:
         return CustomRecord("user/meta", _rest(fields, location), expansion=prompt, user=True)
-    if _WRAPPED.match(said.content):
-        return CustomRecord("user/command", _rest(fields, location), command=_command(said.content), user=True)
-    return said if said.role is Role.INTERRUPTION else prompt
+    if _WRAPPED.match(user_text.content):
+        return CustomRecord("user/command", _rest(fields, location), command=_command(user_text.content), user=True)
+    return user_text if user_text.role is Role.INTERRUPTION else prompt
 
 
-def _said(role: Role, parts: Sequence[dict[str, Any]], location: str) -> UserText:
+def _user_text(role: Role, parts: Sequence[dict[str, Any]], location: str) -> UserText:
     content = _joined(parts, location)
     if content.startswith(_INTERRUPTED):
         role = Role.INTERRUPTION
@@ -110,7 +110,7 @@ def _command(content: str) -> str | None:
 
 
 def _results(
-    parts: Sequence[dict[str, Any]], copy: object, said: UserText | None, location: str, warnings: ImportWarnings
+    parts: Sequence[dict[str, Any]], copy: object, user_text: UserText | None, location: str, warnings: ImportWarnings
 ) -> ToolResults:
     more = copy if isinstance(copy, dict) and len(parts) == 1 else {}
     for part in parts:
@@ -120,7 +120,7 @@ def _results(
         copy=None if copy is None else text.to_json(copy, f"{location}: toolUseResult"),
         duration_ms=_duration(more),
         truncated=more.get("truncated") is True,
-        said=said,
+        user_text=user_text,
     )
 
 
@@ -166,36 +166,36 @@ def _assistant(fields: dict[str, Any], location: str, warnings: ImportWarnings) 
 def _answer_parts(
     parts: Sequence[dict[str, Any]], location: str, warnings: ImportWarnings
 ) -> list[ThinkingPart | TextPart | ToolCallPart]:
-    """The parts in order, neighbours that are told joined."""
+    """The parts in order, with adjacent text parts joined."""
     found: list[ThinkingPart | TextPart | ToolCallPart] = []
-    told: list[dict[str, Any]] = []
+    texts: list[dict[str, Any]] = []
 
-    def tell() -> None:
-        if told:
-            found.append(TextPart(_joined(told, location), _unless_text(told, location)))
-            told.clear()
+    def flush() -> None:
+        if texts:
+            found.append(TextPart(_joined(texts, location), _unless_text(texts, location)))
+            texts.clear()
 
     for part in parts:
         match part["type"]:
             case "thinking" | "redacted_thinking":
                 warnings.lost_fields("thinking", part, {"type", "thinking"})
-                tell()
+                flush()
                 found.append(ThinkingPart(as_text(part.get("thinking", ""), f"{location}: message.content: thinking")))
             case "tool_use":
                 warnings.lost_fields("tool call", part, {"type", "id", "name", "input"})
-                tell()
+                flush()
                 name = as_text(part.get("name"), f"{location}: message.content: name of a call")
                 found.append(
                     ToolCallPart(part.get("id"), name, text.to_json(part.get("input"), f"{location}: input of a call"))
                 )
             case _:
-                told.append(part)
-    tell()
+                texts.append(part)
+    flush()
     return found
 
 
 def _tokens(usage: object) -> int | None:
-    """What went into the model, from its cache too, and what came out."""
+    """The sum of input tokens, including cached ones, and output tokens."""
     if not isinstance(usage, dict):
         return None
     counts = [count for name in _TOKENS if type(count := usage.get(name)) is int and 0 <= count < _LARGEST]
@@ -206,17 +206,17 @@ def _other(kind: str, fields: dict[str, Any], location: str, warnings: ImportWar
     match kind, fields.get("attachment"):
         case "attachment", {"type": "queued_command", "prompt": str() | list() as prompt, "commandMode": "prompt"}:
             warnings.lost_fields("queued prompt", fields, _ENVELOPE | {"attachment"})
-            return _said(Role.ADDED, _parts(prompt, f"{location}: attachment.prompt"), location)
+            return _user_text(Role.ADDED, _parts(prompt, f"{location}: attachment.prompt"), location)
     subtype = nonempty_text(fields.get("subtype"))
     name = f"{kind}/{subtype}" if kind == "system" and subtype else kind
-    noted = CustomRecord(name, _rest(fields, location), ends_turn=name == "system/turn_duration")
+    custom = CustomRecord(name, _rest(fields, location), ends_turn=name == "system/turn_duration")
     if name == "system/compact_boundary" and _keeps(fields.get("compactMetadata")):
         warnings.add("compaction", "kept the last messages, which are replaced here too")
     field, rank = _TITLES.get(kind, ("", 0))
     title = nonempty_text(fields.get(field))
     if title is None or (kind == "summary" and nonempty_text(fields.get("leafUuid")) is None):
-        return noted
-    return Title(title, rank, nonempty_text(fields.get("leafUuid")) if kind == "summary" else None, noted)
+        return custom
+    return Title(title, rank, nonempty_text(fields.get("leafUuid")) if kind == "summary" else None, custom)
 
 
 def _keeps(compaction: object) -> bool:

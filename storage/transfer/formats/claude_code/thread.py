@@ -1,4 +1,4 @@
-"""The log of one line of a Claude Code conversation: a session, a sub-agent, or a branch of one of them."""
+"""Logs one thread of a Claude Code conversation: a session, a sub-agent, or a branch of either."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -30,24 +30,24 @@ HELD_BACK = "at the end of the log held back until its message is complete"
 
 @dataclass(slots=True)
 class _Message:
-    """A model's message whose parts are being read; `held` are thoughts that wait for what they lead to."""
+    """A model's message whose parts are being read; `held` are thoughts that wait for the text or call after them."""
 
     id: str | None
     scope: tuple[str | None, str | None]
     held: list[str] = field(default_factory=list)
     calls: bool = False
-    told: bool = False
+    has_text: bool = False
     complete: bool = False
 
     def copy(self) -> "_Message":
-        return _Message(self.id, self.scope, list(self.held), self.calls, self.told, self.complete)
+        return _Message(self.id, self.scope, list(self.held), self.calls, self.has_text, self.complete)
 
 
 class Thread:
     """The session `key`, whose records name `session` and, in a sub-agent's log, `agent`.
 
-    A turn runs from a prompt to the answer that ends it. A step is a message of the model, which several records may
-    tell, with the results of its calls.
+    A turn runs from a prompt to the answer that ends it. A step is a message of the model, which may take several
+    records, with the results of its calls.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class Thread:
         self._warnings = warnings
 
     def fork(self, key: str) -> "Thread":
-        """The same state for another session, which begins where this one stands."""
+        """Return a thread in the same state for another session, which continues from here."""
         other = copy(self)
         other.key = key
         other.builder = self.builder.fork(key)
@@ -94,38 +94,38 @@ class Thread:
         other._message = self._message and self._message.copy()
         return other
 
-    def moved(self, entry: Entry) -> None:
-        """From here on the records are those of another session."""
+    def switch_session(self, entry: Entry) -> None:
+        """Expect the records of another session from here on."""
         self.session, self.agent, self.sidechain = entry.session, entry.agent, entry.sidechain
         self.root = self.key
 
-    def expanded(self, entry: Entry) -> Entry:
-        """The entry, or where it tells what the command before it stands for, the prompt that it is."""
+    def expand(self, entry: Entry) -> Entry:
+        """Return the entry; if it expands the command before it, return it as the prompt that it stands for."""
         match entry.content:
-            case CustomRecord(expansion=UserText() as said) if (
+            case CustomRecord(expansion=UserText() as user_text) if (
                 self._command is not None and self._command[0] == entry.parent
             ):
-                return replace(entry, content=replace(said, query=self._command[1]))
+                return replace(entry, content=replace(user_text, query=self._command[1]))
         return entry
 
     def label_by(self, entry: Entry) -> str | None:
-        """The label that an entry gives; it is kept."""
+        """Return the label, which the first prompt sets."""
         match entry.content:
             case UserText(role=Role.PROMPT) if self.label is None:
                 self.label = label_of(text.clean(entry.content.query or entry.content.content))
         return self.label
 
-    def rename(self, titled: Title) -> list[Step]:
-        """The step that gives the session a title, if it is a new one that counts."""
-        title = label_of(text.clean(titled.title))
-        if title is None or titled.rank < self._rank or title == self.label:
+    def rename(self, title: Title) -> list[Step]:
+        """Return the step that renames the session, unless a title of a higher rank was set or nothing changes."""
+        label = label_of(text.clean(title.title))
+        if label is None or title.rank < self._rank or label == self.label:
             return []
-        self.label, self._rank = title, titled.rank
-        return [ForeignLabel(self.key, title)]
+        self.label, self._rank = label, title.rank
+        return [ForeignLabel(self.key, label)]
 
-    def settle(self) -> None:
-        """Nothing is to come before the next prompt: what is open ends."""
-        self._tell(interrupted=False)
+    def end_open_turn(self) -> None:
+        """End the open step and turn: nothing else comes before the next prompt."""
+        self._flush_thoughts(interrupted=False)
         self._message = None
         self.builder.end_step(time=self._last)
         if self._answered:
@@ -134,22 +134,22 @@ class Thread:
             self.builder.end_turn(status=RunStatus.FAILED, error="ended without an answer", time=self._last)
 
     def add(self, entry: Entry) -> list[Step]:
-        """The steps of an entry."""
+        """Log an entry and return its steps."""
         known = self.label
         content = entry.content
         match content:
             case UserText():
-                self._say(content, entry.time)
+                self._add_user_text(content, entry.time)
             case Answer():
                 self._answer(content, entry.agent, entry.time)
             case ToolResults():
-                self._take(content, entry.time)
+                self._add_results(content, entry.time)
             case CustomRecord():
-                self._note(content, entry.time)
+                self._custom(content, entry.time)
                 if content.command is not None and entry.uuid is not None:
                     self._command = entry.uuid, content.command
             case Title():
-                return self._title(content, entry.time)
+                return self._add_title(content, entry.time)
             case _:
                 assert_never(content)
         if not isinstance(content, CustomRecord):
@@ -160,33 +160,35 @@ class Thread:
         return renamed + self.builder.take_steps()
 
     def end(self) -> None:
-        """Counts what waits for more."""
+        """Count what is held back."""
         if self._message is not None and self._message.held:
             self._warnings.add("record", HELD_BACK, len(self._message.held))
 
-    def _say(self, said: UserText, time: int | None) -> None:
-        match said.role:
+    def _add_user_text(self, user_text: UserText, time: int | None) -> None:
+        match user_text.role:
             case Role.PROMPT:
-                self.settle()
+                self.end_open_turn()
                 self._answered = False
-                self.builder.start_turn(said.query, time=time)
-                self.builder.user(said.content, blocks=said.blocks, time=time)
+                self.builder.start_turn(user_text.query, time=time)
+                self.builder.user(user_text.content, blocks=user_text.blocks, time=time)
             case Role.ADDED:
-                self._tell(interrupted=False)
-                self.builder.user(said.content, blocks=said.blocks, time=time)
+                self._flush_thoughts(interrupted=False)
+                self.builder.user(user_text.content, blocks=user_text.blocks, time=time)
             case Role.INTERRUPTION:
-                self._tell(interrupted=True)
+                self._flush_thoughts(interrupted=True)
                 self._message = None
-                error = said.content.strip().strip("[]")
+                error = user_text.content.strip().strip("[]")
                 self.builder.end_step(time=time, error=error)
-                self.builder.user(said.content, blocks=said.blocks, time=time)
+                self.builder.user(user_text.content, blocks=user_text.blocks, time=time)
                 self.builder.end_turn(status=RunStatus.FAILED, error=error, time=time)
             case Role.SUMMARY:
-                self._tell(interrupted=False)
+                self._flush_thoughts(interrupted=False)
                 self._message = None
                 self.builder.end_step(time=self._last)
                 before = (0, self.builder.head - 1) if self.builder.head else None
-                self.builder.add(UserMessage(content=said.content, blocks=said.blocks, timestamp=time), before)
+                self.builder.add(
+                    UserMessage(content=user_text.content, blocks=user_text.blocks, timestamp=time), before
+                )
 
     def _answer(self, answer: Answer, agent: str | None, time: int | None) -> None:
         if answer.error is not None:
@@ -194,7 +196,7 @@ class Thread:
             return
         message = self._message
         if message is None or answer.id is None or message.id != answer.id:
-            self._tell(interrupted=False)
+            self._flush_thoughts(interrupted=False)
             self.builder.end_step(time=self._last)
             self.builder.start_step(agent=agent, time=time)
             message = self._message = _Message(answer.id, self._scope)
@@ -209,9 +211,9 @@ class Thread:
             case ThinkingPart():
                 message.held.append(part.content)
             case TextPart():
-                if message.told:
-                    self._warnings.add("answer", "in several texts became as many messages")
-                message.told = True
+                if message.has_text:
+                    self._warnings.add("answer", "with several texts became several messages")
+                message.has_text = True
                 self._answered = not message.calls
                 self._assistant(message, part.content, part.blocks, time)
             case ToolCallPart():
@@ -235,8 +237,8 @@ class Thread:
         if content or blocks or reasoning or interrupted:
             self.builder.assistant(content, reasoning=reasoning, blocks=blocks, interrupted=interrupted, time=time)
 
-    def _tell(self, *, interrupted: bool) -> None:
-        """What was held back for a part of the message that does not come."""
+    def _flush_thoughts(self, *, interrupted: bool) -> None:
+        """Log the thoughts held back for a part of the message that does not come."""
         if self._message is not None and self._message.held:
             self._assistant(self._message, "", None, self._last, interrupted=interrupted)
 
@@ -257,8 +259,8 @@ class Thread:
             self.builder.end_turn(status=RunStatus.FAILED, error=_REFUSED, time=time)
 
     def _fail(self, answer: Answer, error: str, agent: str | None, time: int | None) -> None:
-        """The model could not be reached; the text that says so is no message of the model's."""
-        self._tell(interrupted=False)
+        """Log a failed model call; the text that reports it is not a message of the model."""
+        self._flush_thoughts(interrupted=False)
         self._message = None
         self.builder.end_step(time=self._last)
         self.builder.start_step(agent=agent, time=time)
@@ -266,15 +268,15 @@ class Thread:
         self.builder.end_step(time=time, error=error)
         self.builder.end_turn(status=RunStatus.FAILED, error=error, time=time)
 
-    def _take(self, results: ToolResults, time: int | None) -> None:
+    def _add_results(self, results: ToolResults, time: int | None) -> None:
         if results.copy is not None:
             self.builder.custom("toolUseResult", results.copy, time=time)
         for result in results.results:
-            self._result(result, results, time)
-        if results.said is not None:
-            self._say(results.said, time)
+            self._add_result(result, results, time)
+        if results.user_text is not None:
+            self._add_user_text(results.user_text, time)
 
-    def _result(self, result: ToolResultPart, results: ToolResults, time: int | None) -> None:
+    def _add_result(self, result: ToolResultPart, results: ToolResults, time: int | None) -> None:
         self.builder.result(
             result.call_id,
             result.result,
@@ -286,20 +288,20 @@ class Thread:
             ends_step=self._message is None or self._message.complete,
         )
 
-    def _note(self, noted: CustomRecord, time: int | None) -> None:
-        self.builder.custom(noted.name, noted.data, time=time)
-        if noted.ends_turn and self.builder.turn is not None:
+    def _custom(self, record: CustomRecord, time: int | None) -> None:
+        self.builder.custom(record.name, record.data, time=time)
+        if record.ends_turn and self.builder.turn is not None:
             self._last = self._last if time is None else time
-            self.settle()
+            self.end_open_turn()
 
-    def _title(self, titled: Title, time: int | None) -> list[Step]:
-        renamed = self.rename(titled) if titled.leaf is None else []
-        if not renamed and label_of(text.clean(titled.title)) != self.label:
-            self._note(titled.noted, time)
+    def _add_title(self, title: Title, time: int | None) -> list[Step]:
+        renamed = self.rename(title) if title.leaf is None else []
+        if not renamed and label_of(text.clean(title.title)) != self.label:
+            self._custom(title.record, time)
         return renamed + self.builder.take_steps()
 
     def _facts(self, entry: Entry) -> None:
-        """Facts that differ from those that the session began with, or that are new, each under its own name."""
+        """Log session facts that changed or are new, each as a custom event under its own name."""
         for name, value in entry.facts.items():
             if self.facts.get(name) != value:
                 self.facts = {**self.facts, name: value}

@@ -1,4 +1,4 @@
-"""Rollouts of the Codex CLI: `{timestamp, type, payload}` a line, in old ones a header and then bare items."""
+"""Rollouts of the Codex CLI: `{timestamp, type, payload}` per line; old ones have a header and then bare items."""
 
 from storage.transfer.formats.codex.format import FORMAT, fits, reader
 

@@ -1,6 +1,6 @@
-"""Rollouts of the Codex CLI: `{timestamp, type, payload}` a line, in old ones a header and then bare items.
+"""Rollouts of the Codex CLI: `{timestamp, type, payload}` per line; old ones have a header and then bare items.
 
-Of what is told twice, the items of the model's view are taken and the copies made for display left out.
+Rollouts hold much twice: the items that the model sees are read, the copies for display are left out.
 https://github.com/openai/codex
 """
 
@@ -47,7 +47,7 @@ _TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether the first records hold one in an envelope, or an old header before bare items."""
+    """Whether one of the first records is in an envelope, or the first is an old header."""
     return any(_is_enveloped(value) for value in values) or (bool(values) and _is_header(values[0]))
 
 
@@ -66,11 +66,11 @@ def _is_header(value: object) -> bool:
 
 
 def reader(name: str, warnings: ImportWarnings) -> Reader:
-    """A reader of one rollout."""
+    """Return a reader for one rollout."""
     return _Reader(warnings)
 
 
-class _Reader:
+class _Reader(Reader):
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
         self._steps: list[Step] = []
@@ -79,7 +79,7 @@ class _Reader:
         self._named = False
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The steps of a line."""
+        """Return the steps of a line."""
         value = as_object(record.value, record.location)
         before = self._rollout
         try:
@@ -91,13 +91,13 @@ class _Reader:
         except errors.BadInput:
             self._rollout, self._steps = before, []
             raise
-        told, self._steps = self._steps, []
-        return told
+        steps, self._steps = self._steps, []
+        return steps
 
     def end(self) -> Sequence[Step]:
-        """Nothing is left to tell; a turn that was marked, but in which nothing is said yet, is counted."""
+        """Return nothing, but count a turn that was marked and is still empty."""
         if self._rollout is not None and self._rollout.waits:
-            self._warnings.add("turn", "at the end of the log held back until something is said in it")
+            self._warnings.add("turn", "at the end of the log held back until it has a message")
         return ()
 
     def _read(self, value: dict[str, Any], time: int | None, location: str) -> None:
@@ -141,8 +141,8 @@ class _Reader:
     def _begin(self, meta: Mapping[str, Any], location: str) -> None:
         prompt = meta.get("base_instructions")
         prompt = prompt.get("text") if isinstance(prompt, dict) else prompt
-        told = {"type", "id"} | ({"base_instructions"} if isinstance(prompt, str) else set())
-        facts = {name: value for name, value in meta.items() if name not in told}
+        own_fields = {"type", "id"} | ({"base_instructions"} if isinstance(prompt, str) else set())
+        facts = {name: value for name, value in meta.items() if name not in own_fields}
         id = valid_id(meta.get("id")) or id_from_first_record(FORMAT, location, meta, self._warnings)
         spawn = _spawn(meta.get("source"))
         fork = valid_id(meta.get("forked_from_id"))
@@ -185,17 +185,17 @@ class _Reader:
         kind = as_text(payload.get("type"), f"{location}.type")
         data = text.to_json({name: value for name, value in payload.items() if name != "type"}, location)
         id = payload.get("turn_id")
-        kept = False
+        is_custom = False
         match kind:
             case _ if kind in _COPIES:
-                self._warnings.add("record", "repeating for display what is logged anyway left out")
+                self._warnings.add("record", "that repeats another one for display left out")
             case "token_count":
                 self._tokens(payload, time, location)
             case _ if kind in _TURN_STARTS:
                 self._warnings.lost_fields(kind, payload, ("type", "turn_id", "started_at"))
                 self._log.mark_turn(id, time)
             case _ if kind in _TURN_ENDS:
-                kept = not self._log.end_turn(id, time, _why(payload) if kind == "turn_aborted" else None)
+                is_custom = not self._log.end_turn(id, time, _why(payload) if kind == "turn_aborted" else None)
                 self._warnings.lost_fields(
                     kind, payload, ("type", "turn_id", "reason", "last_agent_message", "completed_at")
                 )
@@ -205,8 +205,8 @@ class _Reader:
                 self._log.builder.custom(kind, data, time=time)
                 self._log.roll_back(payload["num_turns"], time)
             case _:
-                kept = True
-        if kept:
+                is_custom = True
+        if is_custom:
             self._log.record_duration(payload.get("call_id"), codex_items.duration_ms(payload.get("duration")))
             self._log.builder.custom(kind, data, time=time)
             self._warnings.add("record", "of another type kept as custom")

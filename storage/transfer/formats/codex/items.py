@@ -1,4 +1,4 @@
-"""The parts of Codex rollouts: items of the model's view, with their texts, calls, outputs and durations."""
+"""Decodes the items of Codex rollouts that the model sees: messages, reasoning, calls and their outputs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ _KNOWN = {
 }
 _WALL_TIME = re.compile(r"^Wall time: ([0-9]+(?:\.[0-9]+)?) seconds$", re.MULTILINE)
 _HEADER = 400
-"""Characters at the start of an output in which the tool tells its duration."""
+"""Number of characters at the start of an output in which the tool reports its duration."""
 _INJECTED = (
     "# AGENTS.md instructions",
     "<environment_context>",
@@ -39,7 +39,7 @@ _INJECTED = (
 
 
 class Message(NamedTuple):
-    """A message of `role`; `blocks` are its parts where they are not a single text."""
+    """A message of `role`; `blocks` are its parts unless they are a single text."""
 
     role: str
     content: str
@@ -47,19 +47,19 @@ class Message(NamedTuple):
 
     @property
     def injected(self) -> bool:
-        """Whether Codex put it in for the user: instructions, the environment, notices."""
+        """Whether Codex wrote it in the user's name: instructions, the environment, notices."""
         return self.content.lstrip().startswith(_INJECTED)
 
 
 class Reasoning(NamedTuple):
-    """What can be read of the model's reasoning; `sealed` is the item where some of it cannot."""
+    """The readable part of the model's reasoning; `sealed` is the item as JSON if some of it is not readable."""
 
     content: str
     sealed: JsonText | None
 
 
 class Call(NamedTuple):
-    """A call that an output will answer."""
+    """A tool call that an output will answer."""
 
     id: object
     name: str
@@ -67,7 +67,7 @@ class Call(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a call gave: one of `result` and `error`."""
+    """The output of a call: either `result` or `error`."""
 
     id: object
     result: JsonText | None
@@ -77,7 +77,7 @@ class Output(NamedTuple):
 
 
 class OtherItem(NamedTuple):
-    """An item without an event type here; `call` where the model's provider ran a tool."""
+    """An item without an event type; `call` is true if the model's provider ran a tool."""
 
     name: str
     data: JsonText
@@ -88,7 +88,7 @@ Item = Message | Reasoning | Call | Output | OtherItem
 
 
 def item(payload: Mapping[str, Any], location: str, warnings: ImportWarnings, *known: str) -> Item:
-    """What an item says; fields beyond `known` that are not taken over are counted. Raises BadInput with the place."""
+    """Decode an item and count its fields that are lost, other than `known`. Raises BadInput with the location."""
     kind = as_text(payload.get("type"), f"{location}: type")
     found: Item
     match kind:
@@ -109,7 +109,7 @@ def item(payload: Mapping[str, Any], location: str, warnings: ImportWarnings, *k
 
 
 def content_of(content: object, location: str) -> tuple[str, JsonText | None]:
-    """The text of a message or an output, and its parts where they are not a single text."""
+    """Return the text of a message or an output, and its parts unless they are a single text."""
     match content:
         case None:
             return "", None
@@ -123,7 +123,7 @@ def content_of(content: object, location: str) -> tuple[str, JsonText | None]:
 
 
 def tokens(info: object) -> tuple[float | None, float | None]:
-    """Of a token count: those of the last call, input and output, and those of all calls."""
+    """Return the tokens of the last call, input plus output, and those of all calls, from a token count."""
     match info:
         case {"last_token_usage": {"input_tokens": given, "output_tokens": got}, **rest}:
             total = rest.get("total_token_usage")
@@ -133,7 +133,7 @@ def tokens(info: object) -> tuple[float | None, float | None]:
 
 
 def duration_ms(value: object) -> float | None:
-    """Of `{secs, nanos}`."""
+    """Convert `{secs, nanos}` to ms."""
     match value:
         case {"secs": secs, "nanos": nanos}:
             whole, part = measure(secs), measure(nanos)
@@ -186,7 +186,7 @@ def _output(payload: Mapping[str, Any], location: str) -> Output:
 
 
 def _reported_duration(output: str, location: str) -> float | None:
-    """The duration that the text of an output tells: as JSON with metadata, or in the lines before the output."""
+    """The duration in ms that the text of an output reports, as JSON metadata or in the lines before the output."""
     if output.startswith("{") and '"duration_seconds"' in output:
         try:
             return _metadata_duration(decode(output, location))
@@ -205,8 +205,8 @@ def _metadata_duration(output: object) -> float | None:
 
 
 def _milliseconds(seconds: object) -> float | None:
-    told = measure(seconds)
-    return None if told is None else round(told * 1000, 3)
+    duration = measure(seconds)
+    return None if duration is None else round(duration * 1000, 3)
 
 
 def _without_type(payload: Mapping[str, Any]) -> dict[str, Any]:

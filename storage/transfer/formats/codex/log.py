@@ -1,8 +1,8 @@
-"""The log of a Codex rollout: its turns, and one step for each response of the model.
+"""Logs a Codex rollout: its turns, and one step per response of the model.
 
-A response is over with its token count or the first output of its calls. Where the rollout marks turns, they run from
-the first thing that the user or the model says in them, so that what Codex puts in before stands outside; else from
-one message of the user to the response without calls, or the next message.
+A response ends with its token count or the first output of its calls. If the rollout marks turns, a turn starts with
+the first message of the user or the model in it, so that what Codex inserts before is outside. Otherwise a turn runs
+from one user message to the first response without calls, or to the next user message.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from storage.transfer.formats.shared.foreign import ImportWarnings
 from storage.transfer.formats.shared.log_builder import MAX_IDENTIFIER, LogBuilder, label_of
 
 _REMEMBERED = 512
-"""Messages that a compaction can replace one by one, user messages to roll back to, durations to come."""
+"""Limit for each of: messages that a compaction replaces one by one, user messages to roll back to, durations."""
 
 
 class _MarkedTurn(NamedTuple):
@@ -25,7 +25,7 @@ class _MarkedTurn(NamedTuple):
 
 
 class Rollout:
-    """The events of one rollout. `label` is what it could be called; `counts` is false where no tokens are told."""
+    """Logs the items of one rollout. `label` is a proposal; `counts` is false if the rollout has no token counts."""
 
     def __init__(self, builder: LogBuilder, warnings: ImportWarnings, *, agent: str | None = None) -> None:
         self.builder = builder
@@ -53,11 +53,11 @@ class Rollout:
 
     @property
     def waits(self) -> bool:
-        """Whether a turn was marked in which nothing has been said."""
+        """Whether a turn was marked that is still empty."""
         return self._marked is not None
 
     def add(self, item: Item, time: int | None) -> None:
-        """Logs an item of the model's view."""
+        """Log an item that the model sees."""
         match item:
             case Message(role="assistant"):
                 self._assistant(item, time)
@@ -79,7 +79,7 @@ class Rollout:
                 self.builder.custom(item.name, item.data, time=time)
 
     def mark_turn(self, id: object, time: int | None) -> None:
-        """A turn begins; it shows with the first message of the user or the model in it."""
+        """Mark the start of a turn; it is logged with the first message of the user or the model in it."""
         if self._marked is not None:
             self._start_turn(time)
         if self.builder.turn is not None:
@@ -87,7 +87,7 @@ class Rollout:
         self._marked = _MarkedTurn(id, time)
 
     def end_turn(self, id: object, time: int | None, error: str | None = None) -> bool:
-        """Ends the open turn, if it has this id or none is told; whether it does. With an error it has failed."""
+        """End the open turn if it has this id, or if `id` is None. Return whether it ended. With an error it failed."""
         marked = self._marked or self._turn
         if id is not None and marked is not None and marked.id != id:
             return False
@@ -99,7 +99,7 @@ class Rollout:
         return True
 
     def count(self, tokens: float | None, total: float | None, output: JsonText, time: int | None) -> None:
-        """The tokens of a response, which is over with it; told again (the same total) they count once."""
+        """Record the tokens of a response, and end it. A repeated report (with the same total) counts once."""
         if total is not None and total == self._total:
             return
         self._total = total
@@ -116,14 +116,14 @@ class Rollout:
                 self._end_turn(time)
 
     def record_duration(self, call_id: object, duration_ms: float | None) -> None:
-        """The duration of a call whose output may come yet."""
+        """Record the duration of a call whose output may still come."""
         if isinstance(call_id, str) and duration_ms is not None:
             self._durations[call_id] = duration_ms
             if len(self._durations) > _REMEMBERED:
                 del self._durations[next(iter(self._durations))]
 
     def replace(self, messages: Sequence[Message], time: int | None) -> None:
-        """Messages take the place of all that the surface holds, each of a part of it, as far as it has parts."""
+        """Replace everything on the surface by messages, each of which replaces one part as far as there are parts."""
         end = self.builder.head - 1
         starts = [0, *self._texts[1:]]
         self._texts = []
@@ -139,7 +139,7 @@ class Rollout:
                 self._asked.append(seq)
 
     def roll_back(self, turns: int, time: int | None) -> None:
-        """The last messages of the user and what came of them leave the surface."""
+        """Hide the last user messages, and everything since, from the surface."""
         if not self._asked or turns < 1:
             return
         first = self._asked[-min(turns, len(self._asked))]
@@ -176,13 +176,13 @@ class Rollout:
             self.builder.custom("reasoning", item.sealed, time=time)
 
     def _output(self, item: Output, time: int | None) -> None:
-        told = self._durations.pop(item.id, None) if isinstance(item.id, str) else None
+        reported = self._durations.pop(item.id, None) if isinstance(item.id, str) else None
         self.builder.result(
             item.id,
             item.result,
             error=item.error,
             blocks=item.blocks,
-            duration_ms=told if item.duration_ms is None else item.duration_ms,
+            duration_ms=reported if item.duration_ms is None else item.duration_ms,
             time=time,
             ends_step=False,
         )
@@ -191,7 +191,7 @@ class Rollout:
             self.builder.end_step(time=time)
 
     def _respond(self, time: int | None) -> None:
-        """The model says something: a new step, unless its response goes on."""
+        """Start a step, unless the model's response continues."""
         if self._marked is not None:
             self._start_turn(time)
         if self.builder.turn is None:

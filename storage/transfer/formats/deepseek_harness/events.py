@@ -1,4 +1,4 @@
-"""The events of a DeepSeek Harness log's records, with the turns and steps that the log has open."""
+"""Converts the records of a DeepSeek Harness log to events, and tracks the open turns and steps."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -43,7 +43,7 @@ _SURFACING = frozenset({"user/message", "assistant/message", "tool/result"})
 
 
 class EventConverter:
-    """Makes the events of the session `key` of its records, and keeps the turns and steps that they open."""
+    """Converts the records of the session `key` to events, and tracks the turns and steps that they open."""
 
     def __init__(self, key: str, warnings: ImportWarnings) -> None:
         self._key = key
@@ -54,9 +54,9 @@ class EventConverter:
         self._tokens: dict[tuple[str, str], float] = {}
 
     def add(self, record: dict[str, Any], location: str) -> list[Step]:
-        """The event of a record, or the events of a packed one, after one for each that was left out before.
+        """Return a record's events: placeholders for records left out before, then one, or several if it is packed.
 
-        Raises BadInput, naming the place.
+        Raises BadInput with the location.
         """
         kind = as_text(record.get("type"), f"{location}: type")
         with validating(location):
@@ -67,7 +67,7 @@ class EventConverter:
         known = {"type", "data", "time", *(("surfaceOp", "sourceEventSeqs") if kind in _SURFACING else ())}
         self._warnings.lost_fields("line", record, known)
         if record.get("time") not in (None, 0) and _time(record) is None:
-            self._warnings.add("record", "lost what stands for its time")
+            self._warnings.add("record", "lost its time, which cannot be read")
         holes, self._left_out = self._warnings.left_out - self._left_out, self._warnings.left_out
         steps: list[Step] = [
             ForeignEvent(self._key, event, _replaced(event)) for event in (*[PLACEHOLDER] * holes, *events)
@@ -202,7 +202,7 @@ class EventConverter:
         )
 
     def _names(self, data: Mapping[str, Any], late: bool = False) -> dict[str, Any]:
-        """The turn and step that a record names, if the turn is open or, for what may come `late`, has ended."""
+        """The turn and step that a record names, if the turn is open or, for a `late` record, has ended."""
         turn, step = _id(data.get("turn")), _id(data.get("step"))
         if turn is None or turn not in (self._started if late else self._open):
             return {}
@@ -247,7 +247,7 @@ def _joined(blocks: list[dict[str, Any]], kind: str, location: str) -> str:
 
 
 def _unless(blocks: list[dict[str, Any]], kinds: list[str], location: str) -> str | None:
-    """The blocks as JSON, unless all are of these kinds, whose place is elsewhere."""
+    """The blocks as JSON, unless all are of these kinds, which the event stores elsewhere."""
     return None if all(block.get("type") in kinds for block in blocks) else text.to_json(blocks, location)
 
 
@@ -270,7 +270,7 @@ def _surfacing(record: Mapping[str, Any], location: str) -> dict[str, Any]:
 
 
 def _replaced(event: Event) -> tuple[int, int] | None:
-    """What an event names as replaced; the log may span seqs there that have no place on the surface."""
+    """The seqs that an event replaces; some of them may not be on the surface."""
     match event:
         case Surfacing(surface_op=SurfaceOp(op=SurfaceOpKind.REPLACE, start=int(start), end=int(end))):
             return start, end
@@ -278,7 +278,7 @@ def _replaced(event: Event) -> tuple[int, int] | None:
 
 
 def _failure(reason: object) -> str | None:
-    """Why a turn ended if not by completing: the kind and, where there is one, the message or the inner kind."""
+    """Why a turn did not complete: the kind and, if there is one, the message or the inner kind."""
     if not isinstance(reason, dict):
         return "ended without a reason"
     kind = str(reason.get("kind"))

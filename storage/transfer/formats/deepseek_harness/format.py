@@ -1,6 +1,6 @@
 """Native session logs of DeepSeek Harness: a header line, then records whose seq is their position.
 
-Each record becomes one event, and a packed line of n chunks n of them, so that seqs named inside a log still hold.
+Each record becomes one event, and a packed line of n chunks n events, so that seqs that the log refers to stay right.
 A child with a seed repeats the first `seedLength` events of its parent. https://github.com/deepseek-ai/deepseek-harness
 """
 
@@ -23,15 +23,15 @@ def fits(values: Sequence[object]) -> bool:
 
 
 def reader(name: str, warnings: ImportWarnings) -> Reader:
-    """Reads the log of a session, and of further ones where further headers follow.
+    """Return a reader for the log of a session, and of further sessions if more headers follow.
 
-    BadInput is raised for a missing or broken header, with all that follows up to the next one, and for a record that
-    breaks the format; in its place stands a custom event, so that seqs named later still hold.
+    The reader raises BadInput for a missing or broken header and all lines up to the next one, and for a record that
+    breaks the format; a custom event replaces that record, so that later references to seqs stay right.
     """
     return _Reader(warnings)
 
 
-class _Reader:
+class _Reader(Reader):
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
         self._keys: set[str] = set()
@@ -64,7 +64,7 @@ class _Reader:
         named = header.get("parentSession")
         parent = valid_id(named)
         if named is not None and parent is None:
-            self._warnings.add("session", "lost its parent, whose id no session can have here")
+            self._warnings.add("session", "lost its parent, whose id is not a valid session id")
         return ForeignSession(
             key=id or f"session {len(self._keys) + 1}",
             label=None,
@@ -81,5 +81,5 @@ class _Reader:
             self._warnings.add("session", "got a new id, as an earlier one has the same")
             return None
         if id is None and given is not None:
-            self._warnings.add("session", "lost its id, which no session can have here")
+            self._warnings.add("session", "lost its id, which is not a valid session id")
         return id

@@ -1,4 +1,4 @@
-"""What an Inspect log holds in messages: texts that stand elsewhere as attachments, and parts of its own kinds."""
+"""Decodes messages of an Inspect log: texts that are stored as attachments, and Inspect's own content parts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,21 +11,21 @@ _PREFIX = "attachment://"
 
 
 class Attachments:
-    """The long texts of a sample, by their hashes."""
+    """The long texts of a sample, by hash."""
 
     def __init__(self, texts: Mapping[str, object], warnings: ImportWarnings) -> None:
         self._texts = texts
         self._warnings = warnings
 
     def resolve(self, value: object, location: str) -> object:
-        """The value with its references replaced by what they stand for; one to nothing stays, and is counted.
+        """Return the value with references replaced by their texts; one without a text stays and is counted.
 
         Raises BadInput for nesting over 500 levels.
         """
         return self._resolve(value, location, 1)
 
     def _resolve(self, value: object, location: str, depth: int) -> object:
-        """One stack frame a level: the limit must fit on the interpreter's stack."""
+        """Uses one stack frame per level, so that the limit fits on the interpreter's stack."""
         if isinstance(value, str):
             return self._text(value) if value.startswith(_PREFIX) else value
         if not isinstance(value, dict | list):
@@ -51,18 +51,18 @@ class Attachments:
 
 
 def message_key(message: dict[str, Any]) -> str:
-    """What a message is known by: its id, or what it says where it has none."""
+    """Return what identifies a message: its id, or its content if it has none."""
     id, content = message.get("id"), message.get("content")
     return id if isinstance(id, str) and id else f"={content}" if isinstance(content, str) else ""
 
 
 def as_chat(message: dict[str, Any], location: str) -> dict[str, Any]:
-    """The message in the shape of chat completions. Raises BadInput, naming the place, for calls that are none."""
+    """Convert a message to the shape of chat completions. Raises BadInput, with the location, for broken calls."""
     content, reasoning = _content(message.get("content"))
     calls = as_list(message.get("tool_calls") or [], f"{location}.tool_calls")
     found = {"content": content, "reasoning": reasoning, "tool_calls": [_call(call, location) for call in calls]}
-    told = {name: value for name, value in message.items() if name in ("role", "tool_call_id")}
-    return told | {name: value for name, value in found.items() if value is not None and value != []}
+    kept = {name: value for name, value in message.items() if name in ("role", "tool_call_id")}
+    return kept | {name: value for name, value in found.items() if value is not None and value != []}
 
 
 def _call(value: object, location: str) -> dict[str, Any]:
@@ -71,13 +71,13 @@ def _call(value: object, location: str) -> dict[str, Any]:
 
 
 def _content(content: object) -> tuple[object, str | None]:
-    """The content without reasoning that is text alone, and all reasoning that can be read."""
+    """The content without parts that are only reasoning, and all readable reasoning."""
     if not isinstance(content, list):
         return content, None
     parts: list[object] = []
     thoughts: list[str] = []
     for each in content:
-        part = _said(each)
+        part = _without_empty(each)
         if isinstance(part, dict) and part.get("type") == "reasoning" and isinstance(part.get("reasoning"), str):
             if not part.get("redacted"):
                 thoughts.append(part["reasoning"])
@@ -87,7 +87,7 @@ def _content(content: object) -> tuple[object, str | None]:
     return parts, "\n\n".join(thoughts) or None
 
 
-def _said(part: object) -> object:
+def _without_empty(part: object) -> object:
     """The part without fields that are empty."""
     if not isinstance(part, dict):
         return part

@@ -1,7 +1,7 @@
-"""Logs of Inspect in JSON, `{version, status, eval, plan, results, stats, samples}`: the evaluation, and its samples.
+"""Logs of Inspect in JSON, `{version, status, eval, plan, results, stats, samples}`: an evaluation and its samples.
 
-The evaluation is a node without events, the samples are its children. A log's samples are records of the part
-`samples`, what stands behind them is one of the part `more`. https://inspect.aisi.org.uk/eval-logs.html
+The evaluation is a node without events, and the samples are its children. Samples are records of the part `samples`;
+the fields after them are a record of the part `more`. https://inspect.aisi.org.uk/eval-logs.html
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 from storage.transfer.formats.inspect_ai.samples import Sample
 from storage.transfer.formats.shared import facts
-from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import label_of
 from storage.transfer.formats.shared.naming import SessionIds
 from storage.transfer.formats.shared.records import Record
@@ -18,8 +18,8 @@ from storage.transfer.formats.shared.values import as_object
 FORMAT = "inspect"
 
 _EVALUATION = "evaluation"
-_TOLD = frozenset({"messages", "events", "attachments", "output", "uuid"})
-"""Fields of a sample that become events, or stand there already."""
+_CONVERTED = frozenset({"messages", "events", "attachments", "output", "uuid"})
+"""Fields of a sample that are converted to events, or repeat them."""
 
 
 def fits(values: Sequence[object]) -> bool:
@@ -30,13 +30,13 @@ def fits(values: Sequence[object]) -> bool:
     return False
 
 
-def reader(name: str, warnings: ImportWarnings) -> "InspectReader":
-    """A reader of one document."""
+def reader(name: str, warnings: ImportWarnings) -> Reader:
+    """Return a reader for one document."""
     return InspectReader(warnings)
 
 
-class InspectReader:
-    """A session for the evaluation, not counted, and one for each sample."""
+class InspectReader(Reader):
+    """Yields a node for the evaluation, which does not count as a session, and a session for each sample."""
 
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
@@ -45,9 +45,9 @@ class InspectReader:
         self._ids = SessionIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The evaluation of the head, or the session of a sample.
+        """Return the node of the evaluation, or the session of a sample.
 
-        Raises BadInput for a record that is no object, and for a sample without messages.
+        Raises BadInput for a record that is not an object, and for a sample without messages.
         """
         fields = as_object(record.value, record.location)
         match record.part:
@@ -59,7 +59,7 @@ class InspectReader:
         return ()
 
     def end(self) -> Sequence[Step]:
-        """Nothing: each record says all that it says at once."""
+        """Return nothing: no record waits for another."""
         return ()
 
     def _head(self, log: dict[str, Any], location: str) -> ForeignSession:
@@ -78,20 +78,20 @@ class InspectReader:
         sample = Sample(f"sample-{self._samples}", fields, location, self._warnings)
         events = sample.events()
         self._samples += 1
-        told = {name: value for name, value in fields.items() if name not in _TOLD}
-        if sample.repeats_input(told.get("input")):
-            del told["input"]
+        rest = {name: value for name, value in fields.items() if name not in _CONVERTED}
+        if sample.repeats_input(rest.get("input")):
+            del rest["input"]
         return ForeignSession(
             key=sample.key,
             label=_label(fields),
             events=events,
             id=self._ids.claim(fields.get("uuid"), self._warnings),
             parent=self._evaluation,
-            metadata=facts.metadata(told, location, self._warnings),
+            metadata=facts.metadata(rest, location, self._warnings),
         )
 
 
 def _label(sample: dict[str, Any]) -> str | None:
-    """A label that names the sample and its epoch, as far as they are texts or numbers."""
+    """A label from the ids of the sample and its epoch, as far as they are strings or numbers."""
     named = [("Sample", sample.get("id")), ("epoch", sample.get("epoch"))]
     return label_of(", ".join(f"{noun} {name}" for noun, name in named if isinstance(name, str | int)))

@@ -1,4 +1,4 @@
-"""A sample of an Inspect log: its messages with their times, and between them the events that are no messages."""
+"""Logs a sample of an Inspect log: its messages with their times, and between them its other events."""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function", "error"
 _MODEL = ("event", "timestamp", "completed", "working_time", "output")
 _TOOL = ("event", "timestamp", "completed", "working_time", "id", "type", "function", "arguments", "result", "error")
 _COPIES = frozenset({"input", "tools", "call"})
-"""What a model event repeats of other events."""
+"""Fields of a model event that repeat other events."""
 
 
 class Sample:
-    """The sample of one record, in the session `key`. Raises BadInput, naming the place, without a list of messages."""
+    """A sample, logged as the session `key`. Raises BadInput, with the location, if it has no list of messages."""
 
     def __init__(self, key: str, fields: Mapping[str, Any], location: str, warnings: ImportWarnings) -> None:
         self.key = key
@@ -37,13 +37,13 @@ class Sample:
         events = objects_in(fields.get("events") or [], f"{location} events", warnings)
         self._sample_events = _SampleEvents([event for event, _ in events])
         self._calls: set[object] = set()
-        self._said: set[str] = set()
+        self._logged_keys: set[str] = set()
         self._inputs: set[str] = set()
         self._started_at: int | None = None
         self._last: int | None = None
 
     def events(self) -> list[Event]:
-        """The events of the session. Where reading is strict, a broken message raises BadInput."""
+        """Return the events of the session. In strict reading a broken message raises BadInput."""
         for index, message in enumerate(self._messages):
             location = f"{self._location} messages[{index}]"
             with skip_unreadable(self._warnings):
@@ -54,29 +54,29 @@ class Sample:
         return self._builder.take_events()
 
     def repeats_input(self, value: object) -> bool:
-        """Whether a user message said just that."""
+        """Whether a user message has exactly this content."""
         return isinstance(value, str) and value in self._inputs
 
     def _add(self, message: dict[str, Any], location: str) -> None:
         converted = as_chat(message, location)
-        said = chat.parse_message(converted, location)._replace(thoughts=[converted.get("reasoning")])
-        match said.role:
+        parsed = chat.parse_message(converted, location)._replace(thoughts=[converted.get("reasoning")])
+        match parsed.role:
             case "assistant":
-                self._assistant(said, message)
+                self._assistant(parsed, message)
             case "tool":
-                self._result(said, message, location)
+                self._result(parsed, message, location)
             case _:
-                if said.role == "user":
+                if parsed.role == "user":
                     self._end_turn()
                 time = self._sample_events.started_at if message.get("source") == "input" else None
                 chat.add_message(self._builder, converted, location, self._warnings, time=time)
-        if said.role == "user":
-            self._inputs.add(said.content)
+        if parsed.role == "user":
+            self._inputs.add(parsed.content)
         self._warnings.lost_fields("message", message, _MESSAGE)
         for call in message.get("tool_calls") or ():
             self._warnings.lost_fields("tool call", call, ("id", "function", "arguments", "type"))
 
-    def _assistant(self, said: chat.ChatMessage, message: dict[str, Any]) -> None:
+    def _assistant(self, parsed: chat.ChatMessage, message: dict[str, Any]) -> None:
         key = message_key(message)
         event = self._reach(self._sample_events.model(key))
         started_at, ended = times.iso(event.get("timestamp")), times.iso(event.get("completed"))
@@ -88,26 +88,28 @@ class Sample:
         usage = usage if isinstance(usage, dict) else {}
         self._builder.record_step(token_count=facts.total(usage.get("input_tokens"), usage.get("output_tokens")))
         self._record_duration(ended, facts.amount(event.get("working_time"), 1000))
-        chat.add_answer(self._builder, said, self._warnings, time=ended if ended is not None else started_at)
-        self._said.add(key)
-        self._calls.update(call.id for call in said.calls if isinstance(call.id, str))
-        if not said.calls:
+        chat.add_answer(self._builder, parsed, self._warnings, time=ended if ended is not None else started_at)
+        self._logged_keys.add(key)
+        self._calls.update(call.id for call in parsed.calls if isinstance(call.id, str))
+        if not parsed.calls:
             self._builder.end_step(time=ended)
             self._builder.end_turn(time=ended)
         self._warnings.lost_fields("model event", event, _MODEL)
 
-    def _result(self, said: chat.ChatMessage, message: dict[str, Any], location: str) -> None:
-        event = self._reach(self._sample_events.tool(said.call_id))
+    def _result(self, parsed: chat.ChatMessage, message: dict[str, Any], location: str) -> None:
+        event = self._reach(self._sample_events.tool(parsed.call_id))
         ended = times.iso(event.get("completed"))
         self._reach_inner(ended)
         error = _failure(message.get("error"))
-        content = None if error is not None and said.content in ("", error) else text.to_json(said.content, location)
+        content = (
+            None if error is not None and parsed.content in ("", error) else text.to_json(parsed.content, location)
+        )
         self._record_duration(ended, None)
         self._builder.result(
-            said.call_id,
+            parsed.call_id,
             content,
             error=error,
-            blocks=said.blocks,
+            blocks=parsed.blocks,
             duration_ms=_duration(event),
             time=ended,
             **_cut(event.get("truncated")),
@@ -115,7 +117,7 @@ class Sample:
         self._warnings.lost_fields("tool event", event, (*_TOOL, "truncated"))
 
     def _record_duration(self, ended: int | None, otherwise: float | None) -> None:
-        """Measures the open step: from the model's call until then, where both times are known."""
+        """Set the duration of the open step: from the model call to `ended` if both are known, else `otherwise`."""
         self._last = ended if ended is not None else self._last
         if self._started_at is not None and ended is not None:
             self._builder.record_step(duration_ms=facts.amount(ended - self._started_at))
@@ -123,7 +125,7 @@ class Sample:
             self._builder.record_step(duration_ms=facts.whole(otherwise))
 
     def _reach(self, index: int | None) -> Mapping[str, Any]:
-        """The event there, after those before it that are no messages; an empty one if there is none."""
+        """Log the events before `index`, and return the one there; an empty one if `index` is None."""
         if index is None:
             return {}
         for event in self._sample_events.until(index):
@@ -131,7 +133,7 @@ class Sample:
         return self._sample_events.at(index)
 
     def _reach_inner(self, ended: int | None) -> None:
-        """Logs what happened inside a tool that ended then."""
+        """Log the events inside a tool that ended at `ended`."""
         while (event := self._sample_events.inner(ended)) is not None:
             self._custom(event)
 
@@ -140,7 +142,7 @@ class Sample:
         if kind == "tool" and nonempty_text(event.get("id")) in self._calls:
             return
         if kind == "model":
-            if _output_key(event) in self._said:
+            if _output_key(event) in self._logged_keys:
                 return
             self._warnings.lost_fields("model event", event, event.keys() - _COPIES)
             event = {name: value for name, value in event.items() if name not in _COPIES}
@@ -151,12 +153,12 @@ class Sample:
             self._builder.custom(kind if isinstance(kind, str) else "event", data, time=time)
 
     def _end(self) -> None:
-        """Ends the turn and logs what comes after the last message, if that is known to be the sample's last."""
+        """Log what follows the last message and end the turn, if that is known to be the sample's last message."""
         failure = _failure(self._fields.get("error"))
         limit = self._fields.get("limit")
         if failure is None and isinstance(limit, dict):
             failure = f"limit reached: {nonempty_text(limit.get('type')) or 'unknown'}"
-        if failure is None and _output_key({"output": self._fields.get("output")}) not in self._said:
+        if failure is None and _output_key({"output": self._fields.get("output")}) not in self._logged_keys:
             if held := self._sample_events.left():
                 self._warnings.add("event", "at the end of the sample held back until its last message is known", held)
             return
@@ -165,14 +167,14 @@ class Sample:
         self._end_turn(failure)
 
     def _end_turn(self, failure: str | None = None) -> None:
-        """Ends the turn and step that are open, at the last time that a call ended."""
+        """End the open step and turn, at the last time that a call ended."""
         status = RunStatus.SUCCESS if failure is None else RunStatus.FAILED
         self._builder.end_step(time=self._last)
         self._builder.end_turn(status=status, error=failure, time=self._last)
 
 
 class _SampleEvents:
-    """The events of a sample, with the next one to log."""
+    """The events of a sample, and which one is logged next."""
 
     def __init__(self, events: Sequence[dict[str, Any]]) -> None:
         self._events = events
@@ -193,24 +195,24 @@ class _SampleEvents:
         return self._events[index]
 
     def model(self, key: str) -> int | None:
-        """Where the model gave the message of that key."""
+        """The index of the model event that produced the message with this key."""
         found = self._models.get(key)
         return found.popleft() if found else None
 
     def tool(self, call_id: object) -> int | None:
-        """Where the next call of that id ran."""
+        """The index of the next tool event with this call id."""
         found = self._tools.get(call_id) if isinstance(call_id, str) else None
         return found.popleft() if found else None
 
     def until(self, index: int | None) -> list[dict[str, Any]]:
-        """The events that come before, or all; the one there counts as logged."""
+        """The events before `index` that are not logged yet, or all; the one at `index` counts as logged."""
         end = len(self._events) if index is None else index
         passed = list(self._events[self._next : end])
         self._next = max(self._next, end + 1)
         return passed
 
     def inner(self, ended: int | None) -> dict[str, Any] | None:
-        """The next event, if it is no call of a model or tool and came until then."""
+        """The next event, if it is neither a model nor a tool call and not later than `ended`."""
         if ended is None or self._next >= len(self._events):
             return None
         event = self._events[self._next]
@@ -232,14 +234,14 @@ def _output_key(event: Mapping[str, Any]) -> str | None:
 
 
 def _failure(error: object) -> str | None:
-    """What an error says."""
+    """The message of an error."""
     if isinstance(error, dict):
         return nonempty_text(error.get("message")) or nonempty_text(error.get("type")) or "an error without a message"
     return nonempty_text(error)
 
 
 def _duration(event: Mapping[str, Any]) -> float | None:
-    """How long a tool ran, in ms, without the time that it waited for others if that is known."""
+    """How long a tool ran, in ms, excluding the time that it waited if that is known."""
     if (working := facts.amount(event.get("working_time"), 1000)) is not None:
         return facts.whole(working)
     started_at, ended = times.iso(event.get("timestamp")), times.iso(event.get("completed"))
@@ -247,7 +249,7 @@ def _duration(event: Mapping[str, Any]) -> float | None:
 
 
 def _cut(truncated: object) -> dict[str, Any]:
-    """That an output was truncated, and its length before that."""
+    """The fields for a truncated output: the flag and the original length."""
     match truncated:
         case [int(length), int()] if 0 <= length < 2**31:
             return {"truncated": True, "output_length": length}

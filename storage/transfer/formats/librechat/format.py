@@ -1,7 +1,7 @@
 """LibreChat's exports: `{conversationId, title, options, messages}`, the messages a tree, recursive or flat.
 
-Recursive ones hold their replies as `children`, flat ones name their `parentMessageId`. The path of first replies is
-the session, each further reply begins a fork. https://github.com/danny-avila/LibreChat
+In a recursive export a message holds its replies as `children`, in a flat one it names its `parentMessageId`. The path
+of first replies is the session; each further reply begins a fork. https://github.com/danny-avila/LibreChat
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from storage.transfer.formats.librechat.messages import Message, MessageWriter
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.branches import Branch, fork_sessions, split_branches
 from storage.transfer.formats.shared.conversations import ConversationReader, Models, metadata_of
-from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader
 from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
 from storage.transfer.formats.shared.naming import SessionIds, label_of_events
 from storage.transfer.formats.shared.unreadable import objects_in
@@ -37,8 +37,8 @@ def _is_message(value: object) -> bool:
     return isinstance(value, dict) and "role" not in value and {"messageId", "isCreatedByUser"} <= value.keys()
 
 
-def reader(name: str, warnings: ImportWarnings) -> ConversationReader:
-    """A reader of one document."""
+def reader(name: str, warnings: ImportWarnings) -> Reader:
+    """Return a reader for one document."""
     return ConversationReader(warnings, _sessions)
 
 
@@ -78,7 +78,7 @@ def _prompt(options: object) -> str | None:
 
 
 def _nested(given: list[Any], location: str, warnings: ImportWarnings) -> list[Message]:
-    """All messages, each after the one that holds it, which is its `holder`."""
+    """All messages, each after its `container`."""
     found: list[Message] = []
     waiting = [(*each, -1) for each in objects_in(given, location, warnings)][::-1]
     while waiting:
@@ -90,7 +90,7 @@ def _nested(given: list[Any], location: str, warnings: ImportWarnings) -> list[M
 
 
 def _tree(messages: list[Message], warnings: ImportWarnings) -> tuple[list[list[Message]], list[Message]]:
-    """The replies to each message, and those to none; messages that reply to each other in a circle are left out."""
+    """The replies to each message, and the roots. Messages that reply to each other in a circle are left out."""
     by_id: dict[str, int] = {}
     for message in messages:
         if isinstance(id := message.fields.get("messageId"), str):

@@ -1,4 +1,4 @@
-"""The messages of LibreChat's exports into events: one of an agent holds its thoughts, texts and tool calls in order.
+"""Converts the messages of LibreChat's exports to events. An agent's message has its thoughts, texts and tool calls.
 
 https://github.com/danny-avila/LibreChat/blob/main/packages/data-provider/src/types/runs.ts
 """
@@ -36,7 +36,7 @@ _FIELDS = (
 
 
 class Message(NamedTuple):
-    """The message of that number, from 0; `holder` is the number of the one whose `children` hold it, else -1."""
+    """A message and its number from 0. `container` is the number of the message whose `children` hold it, else -1."""
 
     number: int
     fields: dict[str, Any]
@@ -53,7 +53,7 @@ class _Call(NamedTuple):
 
 @dataclass
 class _Answer:
-    """One model call: what it said, then the tools that it called."""
+    """One model call: its thoughts and texts, then its tool calls."""
 
     thoughts: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -70,14 +70,14 @@ class MessageWriter:
         self._models = models
 
     def fork(self, key: str) -> "MessageWriter":
-        """A writer in the same state for another session."""
+        """Return a writer in the same state, for another session."""
         return MessageWriter(self.builder.fork(key), self._warnings, self._models)
 
     def end(self) -> None:
-        """Nothing waits at the end of a path."""
+        """Do nothing: no message waits for another."""
 
     def add(self, node: Message) -> None:
-        """Logs a message."""
+        """Log a message."""
         time = times.iso(node.fields.get("createdAt"))
         with keep_unreadable(node.fields, self.builder, self._warnings, without="children", time=time):
             if node.fields.get("isCreatedByUser") is True:
@@ -88,13 +88,13 @@ class MessageWriter:
 
     def _user(self, message: Message, time: int | None) -> None:
         answers = _answers(message)
-        said = "".join(each for answer in answers for each in answer.texts)
+        content = "".join(each for answer in answers for each in answer.texts)
         blocks = [block for answer in answers for block in answer.blocks]
         if any(answer.calls or answer.thoughts for answer in answers):
             raise errors.BadInput(f"{message.location}: a user's message holds thoughts or calls")
-        encoded = _blocks(said, blocks, message)
+        encoded = _blocks(content, blocks, message)
         self.builder.start_turn(time=time)
-        self.builder.user(said, blocks=encoded, time=time)
+        self.builder.user(content, blocks=encoded, time=time)
 
     def _assistant(self, message: Message, time: int | None) -> None:
         fields = message.fields
@@ -133,11 +133,11 @@ class MessageWriter:
 
 
 def _answers(message: Message) -> list[_Answer]:
-    """What a message holds, a new answer where something is said after calls; at least one."""
+    """The model calls of a message, at least one; content after tool calls begins a new one."""
     content = message.fields.get("content")
     if not isinstance(content, list) or not content:
-        spoken = message.fields.get("text")
-        return [_Answer(texts=[as_text("" if spoken is None else spoken, f"{message.location}.text")])]
+        content = message.fields.get("text")
+        return [_Answer(texts=[as_text("" if content is None else content, f"{message.location}.text")])]
     answers = [_Answer()]
     for index, part in enumerate(content):
         location = f"{message.location}.content[{index}]"
@@ -178,14 +178,14 @@ def _call(call: dict[str, Any], location: str) -> _Call:
     )
 
 
-def _blocks(said: str, blocks: list[Any], message: Message) -> JsonText | None:
-    """The parts other than texts, after the text; files of the message are some of them."""
+def _blocks(content: str, blocks: list[Any], message: Message) -> JsonText | None:
+    """The content as JSON if there are parts other than text: the text, then those parts and the message's files."""
     for name in ("files", "attachments"):
         given = as_list(message.fields.get(name) or [], f"{message.location}.{name}")
         blocks = [*blocks, *({"type": "attachment", "attachment": each} for each in given)]
     if not blocks:
         return None
-    return text.to_json([*([{"type": "text", "text": said}] if said else []), *blocks], message.location)
+    return text.to_json([*([{"type": "text", "text": content}] if content else []), *blocks], message.location)
 
 
 def _tokens(fields: dict[str, Any]) -> int | None:

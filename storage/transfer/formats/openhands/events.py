@@ -1,4 +1,4 @@
-"""The events of OpenHands, one by one, as turns, steps, messages, calls and results."""
+"""Logs the events of OpenHands, one by one, as turns, steps, messages, calls and results."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ _CALLING = frozenset(
         "task_tracking",
     }
 )
-"""Actions of an agent that are calls though no model response is logged with them."""
+"""Actions of an agent that are calls even if no model response is logged with them."""
 _ENDS = frozenset({"finish", "reject"})
 _FAILED_STATES = frozenset({"error", "stopped", "rejected"})
 _DONE_STATES = frozenset({"finished", "awaiting_user_input"})
@@ -36,9 +36,9 @@ _OBSERVATION = {*_COMMON, "observation", "content", "cause"}
 
 
 class EventStream:
-    """Events of one run. `metrics` are the run's, with the tokens and latency of each model response, if given.
+    """Logs the events of one run. `metrics` may hold the tokens and latency of each model response.
 
-    Kept are the ids of the actions that await their observation, and those of the step that is open.
+    Tracks the actions that wait for their observation, and the open step.
     """
 
     def __init__(self, builder: LogBuilder, warnings: ImportWarnings, metrics: object = None) -> None:
@@ -55,7 +55,7 @@ class EventStream:
         self._last: int | None = None
 
     def add(self, event: dict[str, Any], location: str) -> None:
-        """Logs an event. Raises BadInput, with its place, before it changes anything."""
+        """Log an event. Raises BadInput, with its location, before anything changes."""
         time = times.iso(event.get("timestamp"))
         if isinstance(event.get("action"), str):
             self._action(event, location, time)
@@ -69,7 +69,7 @@ class EventStream:
         self._last = time if time is not None else self._last
 
     def end_turn(self, *, status: RunStatus = RunStatus.SUCCESS, error: str | None = None) -> None:
-        """Ends the turn and step that are open, at the last time that an event told."""
+        """End the open step and turn, at the last known time of an event."""
         self._builder.end_step(time=self._last)
         self._builder.end_turn(status=status, error=error, time=self._last)
 
@@ -92,13 +92,13 @@ class EventStream:
     def _system(self, args: dict[str, Any], location: str, time: int | None) -> None:
         content = as_text(args.get("content"), f"{location}.args.content")
         rest = {name: value for name, value in args.items() if name != "content"}
-        told = text.to_json(rest, f"{location}.args")
+        encoded_rest = text.to_json(rest, f"{location}.args")
         self._builder.system(content, time=time)
         if rest:
-            self._builder.custom("system", told, time=time)
+            self._builder.custom("system", encoded_rest, time=time)
 
     def _user(self, args: dict[str, Any], location: str, time: int | None) -> None:
-        content, blocks = _said(args, location)
+        content, blocks = _content(args, location)
         if self.label is None:
             self.label = label_of(content)
         self.end_turn()
@@ -106,7 +106,7 @@ class EventStream:
         self._builder.user(content, blocks=blocks, time=time)
 
     def _answer(self, args: dict[str, Any], location: str, time: int | None) -> None:
-        content, blocks = _said(args, location)
+        content, blocks = _content(args, location)
         self._start_step(None, time)
         self._builder.assistant(content, blocks=blocks, time=time)
         self._builder.end_step(time=time)
@@ -118,15 +118,15 @@ class EventStream:
         metadata = metadata if isinstance(metadata, dict) else {}
         response = metadata.get("model_response")
         response = response if isinstance(response, dict) else {}
-        said = _message(response, args, location)
-        call = _called(event, metadata, said, args, location)
+        message = _message(response, args, location)
+        call = _called(event, metadata, message, args, location)
         response_id = response.get("id")
         response_id = response_id if isinstance(response_id, str) and response_id else None
         if response_id is None or response_id != self._response or self._builder.step is None:
             self._start_step(response_id, time)
             self._measure(response)
-            self._expected = _calls(metadata.get("total_calls_in_response"), len(said.calls))
-            self._builder.assistant(said.content, reasoning=said.reasoning, blocks=said.blocks, time=time)
+            self._expected = _calls(metadata.get("total_calls_in_response"), len(message.calls))
+            self._builder.assistant(message.content, reasoning=message.reasoning, blocks=message.blocks, time=time)
         if (key := _key(event.get("id"))) is not None:
             self._awaiting[key] = (call.id, time)
         self._builder.call(call.id, call.name, call.args, time=time)
@@ -159,24 +159,24 @@ class EventStream:
             if kind == "agent_state_changed":
                 self._state(event.get("extras"), time)
             return
-        said = chat.parse_message({"role": "tool", "content": event.get("content")}, location)
+        message = chat.parse_message({"role": "tool", "content": event.get("content")}, location)
         if cause is not None and awaited is not None:
             del self._awaiting[cause]
             self._ran_until(awaited[1], time)
         else:
-            self._warnings.add("error", "naming no call logged as the result of none")
+            self._warnings.add("error", "that names no call logged as a result without a call")
         self._builder.result(
             awaited[0] if awaited is not None else f"error-{_key(event.get('id'))}",
-            None if kind == "error" else text.to_json(said.content, location),
-            error=said.content if kind == "error" else None,
-            blocks=said.blocks,
+            None if kind == "error" else text.to_json(message.content, location),
+            error=message.content if kind == "error" else None,
+            blocks=message.blocks,
             time=time,
             ends_step=self._expected <= 0,
         )
         self._warnings.lost_fields("observation", event, _OBSERVATION)
 
     def _ran_until(self, began: int | None, ended: int | None) -> None:
-        """Adds what a call took to what its step takes, if that is known of the model's part."""
+        """Add the duration of a call to that of its step, if the latency of the model is known."""
         self._expected -= 1
         if began is not None and ended is not None:
             self._ran += max(ended - began, 0)
@@ -199,20 +199,20 @@ class EventStream:
     def _custom(self, kind: str, event: dict[str, Any], location: str, time: int | None) -> None:
         self._builder.custom(kind, text.to_json(event, location), time=time)
         if kind == "condensation":
-            self._warnings.add("condensation", "kept as custom, so that the surface holds what it forgot")
+            self._warnings.add("condensation", "kept as custom, so the surface still shows what it dropped")
         else:
             self._warnings.add("event", "other than messages, calls and results kept as custom")
 
 
 def _key(id: object) -> str | None:
-    """The id of an event, which is a number, or a text in some logs."""
+    """The id of an event, which is a number, or in some logs a string."""
     if isinstance(id, str) and id:
         return id
     return str(id) if isinstance(id, int) and not isinstance(id, bool) and abs(id) < 2**64 else None
 
 
-def _said(args: Mapping[str, Any], location: str) -> tuple[str, JsonText | None]:
-    """The text of a message, and its parts where it has images."""
+def _content(args: Mapping[str, Any], location: str) -> tuple[str, JsonText | None]:
+    """The text of a message, and its parts if it has images."""
     content = as_text(args.get("content"), f"{location}.args.content")
     urls = args.get("image_urls")
     images = [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
@@ -223,7 +223,7 @@ def _said(args: Mapping[str, Any], location: str) -> tuple[str, JsonText | None]
 
 
 def _message(response: Mapping[str, Any], args: Mapping[str, Any], location: str) -> chat.ChatMessage:
-    """The assistant message of a model response; without one that is sound, it says the thought of the action."""
+    """The assistant message of a model response; if it is missing or broken, the thought of the action."""
     match response.get("choices"):
         case [{"message": dict(message)}, *_]:
             try:
@@ -235,11 +235,11 @@ def _message(response: Mapping[str, Any], args: Mapping[str, Any], location: str
 
 
 def _called(
-    event: Mapping[str, Any], metadata: Mapping[str, Any], said: chat.ChatMessage, args: object, location: str
+    event: Mapping[str, Any], metadata: Mapping[str, Any], message: chat.ChatMessage, args: object, location: str
 ) -> chat.ChatCall:
-    """The call of an action as the model wrote it, else as the action tells it."""
+    """The call of an action as the model wrote it, else as the action has it."""
     call_id = metadata.get("tool_call_id") or _key(event.get("id"))
-    for call in said.calls:
+    for call in message.calls:
         if isinstance(call_id, str) and call.id == call_id:
             return call
     name = metadata.get("function_name")
@@ -249,12 +249,12 @@ def _called(
 
 
 def _calls(given: object, named: int) -> int:
-    """How many calls a model response asked for."""
+    """The number of calls that a model response asked for."""
     return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else max(named, 1)
 
 
 def _by_response(metrics: object, name: str) -> dict[str | None, dict[str, Any]]:
-    """The measures of a run's model calls by their responses' ids."""
+    """The measures of a run's model calls by response id."""
     measures = metrics.get(name) if isinstance(metrics, dict) else None
     return {
         measure["response_id"]: measure

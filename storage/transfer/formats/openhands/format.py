@@ -1,7 +1,7 @@
 """Event streams of OpenHands: actions and observations, in the `history` of a run's record or as records themselves.
 
 A run `{instance_id, history, metrics, error, ...}` is one session, and so is a document whose records are events.
-Actions that one model response asked for are one step; an observation names its action as `cause`. Times name no zone
+Actions that one model response asked for are one step; an observation names its action as `cause`. Times have no zone
 and are taken as UTC. https://github.com/All-Hands-AI/OpenHands
 """
 
@@ -11,7 +11,14 @@ from typing import Any
 from storage.events import RunStatus
 from storage.transfer.formats.openhands.events import EventStream
 from storage.transfer.formats.shared import facts
-from storage.transfer.formats.shared.foreign import ForeignLabel, ForeignSession, ImportWarnings, Step, derived_id
+from storage.transfer.formats.shared.foreign import (
+    ForeignLabel,
+    ForeignSession,
+    ImportWarnings,
+    Reader,
+    Step,
+    derived_id,
+)
 from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
 from storage.transfer.formats.shared.records import Record
 from storage.transfer.formats.shared.unreadable import keep_unreadable
@@ -25,13 +32,13 @@ def fits(values: Sequence[object]) -> bool:
     return most(values, _is_run) or most(values, _is_event)
 
 
-def reader(name: str, warnings: ImportWarnings) -> "OpenHandsReader":
-    """A reader of one document."""
+def reader(name: str, warnings: ImportWarnings) -> Reader:
+    """Return a reader for one document."""
     return OpenHandsReader(warnings)
 
 
-class OpenHandsReader:
-    """A session for each run, and one for all events that are records."""
+class OpenHandsReader(Reader):
+    """Yields a session for each run, and one for all records that are events."""
 
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
@@ -40,17 +47,14 @@ class OpenHandsReader:
         self._stream: EventStream | None = None
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The session of a run, or the events of an event.
-
-        Raises BadInput for a record that is neither.
-        """
+        """Return the session of a run, or the steps of an event. Raises BadInput for a record that is neither."""
         fields = as_object(record.value, record.location)
         if "history" in fields:
             return [self._run(fields, record.location)]
         return self._event(fields, record.location)
 
     def end(self) -> Sequence[Step]:
-        """Nothing: each record says all that it says at once."""
+        """Return nothing: no record waits for another."""
         return ()
 
     def _run(self, run: dict[str, Any], location: str) -> ForeignSession:
@@ -106,8 +110,8 @@ def _is_event(value: object) -> bool:
 
 
 def _facts(run: dict[str, Any]) -> dict[str, object]:
-    """What a run tells beside its events, but the measures of single calls, which stand on their steps."""
-    told = {name: value for name, value in run.items() if name != "history"}
+    """The fields of a run other than its events, without the measures of single calls, which their steps have."""
+    rest = {name: value for name, value in run.items() if name != "history"}
     if isinstance(metrics := run.get("metrics"), dict):
-        told["metrics"] = {name: value for name, value in metrics.items() if not isinstance(value, list)}
-    return told
+        rest["metrics"] = {name: value for name, value in metrics.items() if not isinstance(value, list)}
+    return rest

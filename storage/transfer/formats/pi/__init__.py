@@ -1,4 +1,4 @@
-"""Sessions of the coding agent pi: a header, then entries, which later versions link to a tree by `parentId`."""
+"""Sessions of the coding agent pi: a header, then entries, which newer versions link into a tree by `parentId`."""
 
 from storage.transfer.formats.pi.format import FORMAT, fits, reader
 

@@ -1,4 +1,4 @@
-"""The entries of a log of pi, kept as small as their number needs, as each may be gone on from."""
+"""A compact index of the entries of a pi log: a branch may start after any of them."""
 
 import marshal
 import zlib
@@ -10,11 +10,11 @@ from storage.transfer.formats.shared.log_builder import LogState
 from storage.transfer.formats.shared.open_calls import CallLayer
 
 _WINDOW, _MEMORY = -10, 1
-"""Of zlib: 1 KiB without a header, as little work as there is."""
+"""Settings for zlib: a window of 1 KiB without a header, and the least memory."""
 
 
 class EntryPosition(NamedTuple):
-    """The path that an entry is on, the seq of its first event, and what is open behind its last one."""
+    """The thread that an entry is on, the seq of its first event, and the state after its last one."""
 
     thread: Thread
     first: int
@@ -22,7 +22,7 @@ class EntryPosition(NamedTuple):
 
 
 class EntryIndex:
-    """The places of entries by id, of which the hash of 64 bits is kept. They take about 300 bytes each."""
+    """The positions of entries by a 64-bit hash of their id, in about 300 bytes each."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -40,7 +40,7 @@ class EntryIndex:
         return len(self._numbers)
 
     def add(self, id: str, position: EntryPosition) -> None:
-        """Keeps the place of an entry; of two with the same id that of the later one."""
+        """Add the position of an entry; it replaces that of an earlier one with the same id."""
         self._numbers[hash(id)] = len(self._threads)
         self._threads.append(position.thread)
         self._firsts.append(position.first)
@@ -49,14 +49,14 @@ class EntryIndex:
         self._calls.append(position.state.calls.below)
 
     def get(self, id: object) -> EntryPosition | None:
-        """The place of an entry, None for an id of none."""
+        """Return the position of an entry, None for an unknown id."""
         number = self._numbers.get(hash(id)) if isinstance(id, str) else None
         if number is None:
             return None
         return EntryPosition(self._threads[number], self._firsts[number], self._unpacked(number))
 
     def _packed(self, state: LogState) -> bytes:
-        """A mark, without the calls that it shares with others."""
+        """A state as bytes, without the calls that it shares with others."""
         calls = state.calls
         own = (dict(calls.calls), dict(calls.answered), calls.size)
         return marshal.dumps((state.head, state.turn, state.step, state.counts, own, self._shortened(state.step_end)))
@@ -67,7 +67,7 @@ class EntryIndex:
         return LogState(head, turn, step, counts, CallLayer(self._calls[number], *own), self._restored(step_end))
 
     def _shortened(self, step_end: dict[str, Any]) -> bytes:
-        """What was measured of a step, as what is other than in the first one that was."""
+        """The fields of a step's end, compressed with those of the first such step as the dictionary."""
         if not step_end:
             return b""
         whole = marshal.dumps(step_end)

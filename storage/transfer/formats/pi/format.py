@@ -1,7 +1,7 @@
-"""Sessions of the coding agent pi: a header, then entries, which later versions link to a tree by `parentId`.
+"""Sessions of the coding agent pi: a header, then entries, which newer versions link into a tree by `parentId`.
 
-A user message starts a turn, an assistant message is a step. An entry that does not follow the last one of a path
-begins a branch: a fork at the seq behind the entry that it follows. https://github.com/badlogic/pi-mono
+A user message starts a turn, an assistant message is a step. An entry that does not follow the last one of a thread
+begins a branch: a fork right after the entry that it follows. https://github.com/badlogic/pi-mono
 """
 
 import re
@@ -37,7 +37,7 @@ _ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom"
 
 
 def fits(values: Sequence[object]) -> bool:
-    """Whether the first records hold a header or messages of this format."""
+    """Whether a header or a message of this format is among the first records."""
     return any(_is_header(value) or _is_message(value) for value in values)
 
 
@@ -56,11 +56,11 @@ def _is_message(value: object) -> bool:
 
 
 def reader(name: str, warnings: ImportWarnings) -> Reader:
-    """A reader of one log, or of several, each after its header."""
+    """Return a reader for one log, or for several, each after its header."""
     return _Reader(warnings)
 
 
-class _Reader:
+class _Reader(Reader):
     def __init__(self, warnings: ImportWarnings) -> None:
         self._warnings = warnings
         self._seen: set[str] = set()
@@ -71,18 +71,18 @@ class _Reader:
         self._firsts = array("q")
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The steps of a header or an entry."""
+        """Return the steps of a header or an entry."""
         try:
             self._add(record.value, record.location)
         except errors.BadInput:
-            if self._thread is not None:  # an index that names an entry counts this one too
+            if self._thread is not None:  # indices in the log count broken entries too
                 self._firsts.append(self._thread.builder.head)
             raise
-        told, self._steps = self._steps, []
-        return told
+        steps, self._steps = self._steps, []
+        return steps
 
     def end(self) -> Sequence[Step]:
-        """Nothing is held back."""
+        """Return nothing: nothing is held back."""
         return ()
 
     def _add(self, record: object, location: str) -> None:
@@ -143,7 +143,7 @@ class _Reader:
         assert self._thread is not None and self._root is not None
         parent = value.get("parentId")
         if id in self._positions:
-            self._warnings.add("record", "with the id of an earlier one put behind the one before it")
+            self._warnings.add("record", "with the id of an earlier one put after the previous one")
             return self._thread
         if "parentId" not in value or (parent is None and not self._positions):
             return self._thread
@@ -151,7 +151,7 @@ class _Reader:
             return self._thread
         before = self._root if parent is None else self._positions.get(parent)
         if before is None:
-            self._warnings.add("record", "whose parent is not in the log put behind the one before it")
+            self._warnings.add("record", "whose parent is not in the log put after the previous one")
             return self._thread
         if parent is not None and before.thread.tip == parent:
             return before.thread
@@ -202,7 +202,7 @@ class _Reader:
                 return messages.result(message, location, time, self._warnings)
             case "custom" | "hookMessage":
                 return messages.injected(message, f"{location}.content", time)
-        self._warnings.add("message", "neither of the user nor of the model kept as custom")
+        self._warnings.add("message", "of neither the user nor the model kept as custom")
         return _custom(role, text.to_json(message, location), time)
 
     def _summary(self, rest: dict[str, Any], location: str, time: int | None) -> Apply:
@@ -235,7 +235,7 @@ class _Reader:
         return apply
 
     def _kept(self, compaction: Mapping[str, Any], thread: Thread) -> int | None:
-        """The seq from which on a compaction keeps what is there; None where it keeps nothing."""
+        """The seq of the first event that a compaction keeps, None if it keeps nothing."""
         index, id = compaction.get("firstKeptEntryIndex"), compaction.get("firstKeptEntryId")
         if isinstance(id, str):
             position = self._positions.get(id)
@@ -269,6 +269,6 @@ def _custom(name: str, data: JsonText, time: int | None) -> Apply:
 
 
 def _session_of(file: object) -> str | None:
-    """The id of the session whose log has this path: files are named by it."""
+    """The id of the session whose log has this path: it is part of the file name."""
     found = _FILE_OF.search(file) if isinstance(file, str) else None
     return found[1] if found else None

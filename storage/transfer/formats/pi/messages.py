@@ -1,4 +1,4 @@
-"""The messages of a log of pi, and the paths through it that they stand on."""
+"""Decodes the messages of a pi log, and tracks the threads that they belong to."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,8 +19,8 @@ _BROKEN_OFF = ("aborted", "error")
 class Thread:
     """One path through a log: the session, or a branch that shares the first `at` events of `source`.
 
-    `tip` is its last entry, `time` that of its last entry that has one, `label` what it could be called. Compactions
-    are told by the seq of their message and the one from which on they kept what was there.
+    `tip` is the id of its last entry, `time` the last time of an entry, and `label` a proposal. Each of `compactions`
+    is the seq of its message and the first seq that it kept.
     """
 
     def __init__(self, builder: LogBuilder, source: "Thread | None" = None) -> None:
@@ -36,7 +36,7 @@ class Thread:
             self.compactions += [each for each in source.compactions if each[0] < self.at]
 
     def shows(self, other: "Thread", seq: int) -> bool:
-        """Whether an event of a path is on this one too."""
+        """Whether the event `seq` of another thread is part of this one."""
         thread: Thread | None = self
         until = self.builder.head
         while thread is not None:
@@ -48,11 +48,11 @@ class Thread:
 
 
 Apply = Callable[[Thread], None]
-"""Logs an entry that was read without a fault."""
+"""Logs a decoded entry to its thread. Decoding comes first, so that a broken entry logs nothing."""
 
 
 def user(message: dict[str, Any], location: str, written: int | None, warnings: ImportWarnings) -> Apply:
-    """A message of the user, which starts a turn."""
+    """Decode a user message, which starts a turn."""
     content, blocks = _content(message.get("content"), f"{location}.content")
     warnings.lost_fields("user message", message, ("role", "content", "timestamp"))
     time = _begun(message, written, warnings)
@@ -68,7 +68,7 @@ def user(message: dict[str, Any], location: str, written: int | None, warnings: 
 
 
 def injected(message: dict[str, Any], location: str, time: int | None) -> Apply:
-    """A message that an extension put in: the model takes it for one of the user, but it starts no turn."""
+    """Decode a message inserted by an extension: the model sees it as a user message, but it starts no turn."""
     content, blocks = _content(message.get("content"), location)
     kept = {name: value for name, value in message.items() if name not in ("role", "content", "customType")}
     facts = text.to_json(kept, location)
@@ -82,9 +82,9 @@ def injected(message: dict[str, Any], location: str, time: int | None) -> Apply:
 
 
 def assistant(message: dict[str, Any], location: str, written: int | None, warnings: ImportWarnings) -> Apply:
-    """A model call: a step that ends with the last result of its calls, or with its answer, which ends the turn too.
+    """Decode a model call: a step that ends with the last tool result, or with an answer, which ends the turn too.
 
-    It began at the message's own time and was complete when it was written.
+    The step starts at the message's own time; the answer gets the time at which the entry was written.
     """
     parts = _parts(message.get("content"), f"{location}.content", warnings)
     calls = [(part.get("id"), part["name"], text.to_json(part.get("arguments"), location)) for part in parts.calls]
@@ -119,7 +119,7 @@ def assistant(message: dict[str, Any], location: str, written: int | None, warni
 
 
 def result(message: dict[str, Any], location: str, written: int | None, warnings: ImportWarnings) -> Apply:
-    """A tool's result; what the tool tells of itself besides stands before it."""
+    """Decode a tool result; further details from the tool are logged before it."""
     content, blocks = _content(message.get("content"), f"{location}.content")
     known = ("role", "content", "toolCallId", "toolName", "isError", "details", "timestamp")
     warnings.lost_fields("tool result", message, known)
@@ -151,11 +151,11 @@ def _parts(content: object, location: str, warnings: ImportWarnings) -> _Parts:
     texts, thoughts, calls, others = [], [], [], []
     for part in _listed(content, location):
         match part:
-            case {"type": "text", "text": str(told)}:
-                texts.append(told)
+            case {"type": "text", "text": str(value)}:
+                texts.append(value)
                 warnings.lost_fields("text", part, ("type", "text"))
-            case {"type": "thinking", "thinking": str(told)}:
-                thoughts.append(told)
+            case {"type": "thinking", "thinking": str(value)}:
+                thoughts.append(value)
                 warnings.lost_fields("thought", part, ("type", "thinking"))
             case {"type": "toolCall", "name": str()}:
                 calls.append(part)
@@ -168,7 +168,7 @@ def _parts(content: object, location: str, warnings: ImportWarnings) -> _Parts:
 
 
 def _content(content: object, location: str) -> tuple[str, JsonText | None]:
-    """The text of a message, and its parts where some are other than text."""
+    """The text of a message, and its parts if some are not text."""
     parts = _listed(content, location)
     texts = [part["text"] for part in parts if _is_text(part)]
     return "\n".join(texts), None if len(texts) == len(parts) else text.to_json(parts, location)

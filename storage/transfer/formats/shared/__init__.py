@@ -1,1 +1,5 @@
-"""What the formats share: records of documents, steps, warnings, and the log under construction."""
+"""Code that the log formats share.
+
+`records` splits a document into records; `foreign` has what a reader yields and the warnings; `log_builder` builds the
+events of a session.
+"""

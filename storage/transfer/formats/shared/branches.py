@@ -1,4 +1,4 @@
-"""Trees of messages into sessions: the path of first children is one, each further child begins a fork."""
+"""Turns trees of messages into sessions: the path of first children is one, each further child begins a fork."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,24 +15,24 @@ M_contra = TypeVar("M_contra", contravariant=True)
 
 
 class PathWriter(Protocol[M_contra]):
-    """Logs the messages of one path, one after the other, to its `dialogue`."""
+    """Logs the messages of one path, one after the other, with its `builder`."""
 
     builder: LogBuilder
 
     def add(self, node: M_contra) -> None:
-        """Logs the next message of the path."""
+        """Log the next message of the path."""
 
     def end(self) -> None:
-        """The path ends here."""
+        """End the path."""
 
     def fork(self, key: str) -> Self:
-        """A writer in the same state for another session."""
+        """Return a writer in the same state, for another session."""
 
 
 class Branch(NamedTuple, Generic[N]):
-    """A session of a tree: the messages from `first` down, and its events from `at_seq` on.
+    """A session of a tree: the messages from `first` to `last`, with its events from `at_seq` on.
 
-    One that stands on too many forks has all events of its path, and None as `at_seq`.
+    A branch that would be a fork of too many forks has all events of its path, and `at_seq` is None.
     """
 
     key: str
@@ -54,10 +54,10 @@ class _PendingBranch(NamedTuple, Generic[N]):
 def split_branches(
     first: N, children: Callable[[N], Sequence[N]], key: Callable[[N], str], writer: PathWriter[N]
 ) -> Iterator[Branch[N]]:
-    """The sessions of a tree, sources before their forks, and these in the order in which the tree is met by levels.
+    """Yield the sessions of a tree: sources before their forks, forks level by level.
 
-    `children` are in the order of their creation, so that a tree that has grown gives the same sessions, longer, and
-    further ones. `key` names the session that begins with a message.
+    `children` must be in the order of their creation, so that a tree that has grown gives the same sessions, longer,
+    and new ones. `key` names the session that begins with a message.
     """
     waiting = deque([_PendingBranch(writer, first, None, 0, 0)])
     paths: dict[str, tuple[str | None, int, list[Event]]] = {}
@@ -84,7 +84,7 @@ def split_branches(
 
 
 def _visible(key: str, paths: dict[str, tuple[str | None, int, list[Event]]]) -> list[Event]:
-    """All events of a session, those that it shares included."""
+    """All events of a session, including inherited ones."""
     parts: list[list[Event]] = []
     source: str | None = key
     end: int | None = None
@@ -102,9 +102,9 @@ def fork_sessions(
     ids: SessionIds,
     warnings: ImportWarnings,
 ) -> list[ForeignSession]:
-    """The sessions of all branches but the first, not counted; ids are made of the first one's id and their node's.
+    """Return the sessions of all branches but the first. Their ids join the first one's id and their node's.
 
-    Further roots stand under the first one.
+    They do not count as sessions; further roots become children of the first one.
     """
     return [
         ForeignSession(

@@ -1,4 +1,4 @@
-"""Chat messages as OpenAI's chat completions API has them, the legacy ones too, into the events of a dialogue.
+"""Logs messages of OpenAI's chat completions API, including the legacy function calls.
 
 https://platform.openai.com/docs/api-reference/chat/create
 """
@@ -25,7 +25,7 @@ _THOUGHTS = frozenset({"thinking", "reasoning"})
 
 
 class ChatCall(NamedTuple):
-    """A tool call as a message holds it; arguments that are text stay text."""
+    """A tool call of a message; arguments that are a string stay one."""
 
     id: object
     name: str
@@ -33,10 +33,10 @@ class ChatCall(NamedTuple):
 
 
 class ChatMessage(NamedTuple):
-    """A message that was found sound.
+    """A valid message.
 
-    `parts` is the list that its content was, `blocks` the same where it says more than the texts do. `thoughts` are
-    what it holds as reasoning, which is the first that is text.
+    `parts` is its content if that is a list; `blocks` is the same, but only if the list holds more than plain text.
+    `thoughts` are all candidates for the reasoning, which is the first string among them.
     """
 
     role: str
@@ -50,12 +50,12 @@ class ChatMessage(NamedTuple):
 
     @property
     def reasoning(self) -> str | None:
-        """The reasoning, if there is any."""
+        """The first of the `thoughts` that is a non-empty string, else None."""
         return next((thought for thought in self.thoughts if isinstance(thought, str) and thought), None)
 
 
 def is_message(value: object) -> bool:
-    """Whether a value looks like a message of a chat."""
+    """Whether a value looks like a chat message."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("role"), str)
@@ -66,9 +66,9 @@ def is_message(value: object) -> bool:
 def add_message(
     builder: LogBuilder, message: object, location: str, warnings: ImportWarnings, *, time: int | None = None
 ) -> None:
-    """Logs a message, in turns and steps: a user message starts a turn, an answer without calls ends it.
+    """Log a message, in turns and steps: a user message starts a turn, an answer without calls ends it.
 
-    `time` is in ms since 1970. Raises BadInput, naming the place, before it logs anything.
+    `time` is in ms since 1970. Raises BadInput, with the location, before anything is logged.
     """
     fields = as_object(message, location)
     parsed = parse_message(fields, location)
@@ -94,7 +94,7 @@ def add_message(
 
 
 def add_system(builder: LogBuilder, parsed: ChatMessage, warnings: ImportWarnings, *, time: int | None = None) -> None:
-    """Logs a system message, which has room for text alone."""
+    """Log a system message, which can hold only text."""
     builder.system(parsed.content, time=time)
     if parsed.blocks is not None:
         warnings.add("system message", "lost its parts other than text")
@@ -103,7 +103,7 @@ def add_system(builder: LogBuilder, parsed: ChatMessage, warnings: ImportWarning
 
 
 def add_answer(builder: LogBuilder, parsed: ChatMessage, warnings: ImportWarnings, *, time: int | None = None) -> None:
-    """Logs an assistant message and its calls, in the step that is open."""
+    """Log an assistant message and its calls, in the open step."""
     reasoning = parsed.reasoning
     if any(thought not in (None, "", reasoning) for thought in parsed.thoughts):
         warnings.add("assistant message", "lost a second or unreadable reasoning")
@@ -113,7 +113,7 @@ def add_answer(builder: LogBuilder, parsed: ChatMessage, warnings: ImportWarning
 
 
 def parse_message(message: dict[str, Any], location: str) -> ChatMessage:
-    """The message, checked. Raises BadInput, naming the place."""
+    """Check and parse a message. Raises BadInput with the location."""
     role = as_text(message.get("role"), f"{location}.role")
     if role not in _FIELDS:
         text.to_json(message, location)
@@ -126,7 +126,7 @@ def parse_message(message: dict[str, Any], location: str) -> ChatMessage:
 
 
 def content_of(content: object, location: str) -> tuple[str, JsonText | None]:
-    """The text of a content, and its parts where some are other than plain text. Raises BadInput."""
+    """Return the text of a message's content, and its parts if not all are plain text. Raises BadInput."""
     parsed = _content({"content": content}, location)
     return parsed.content, parsed.blocks
 

@@ -1,28 +1,29 @@
-"""What readers of exported conversations share: a session each, with forks for its further branches."""
+"""A reader of exported conversations: one session each, with forks for further branches."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Step
+from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.naming import SessionIds
 from storage.transfer.formats.shared.records import Record
 from storage.transfer.formats.shared.values import as_object
 
 Models = dict[str, None]
-"""Names of models in the order in which they answered."""
+"""Names of models, in the order in which they first answered."""
 _NOTHING: tuple[Any, ...] = (None, [], {}, "")
 
 
 class ConversationConverter(Protocol):
-    """Makes the sessions of one conversation, with the key of the first. Raises BadInput for what is none."""
+    """Converts one conversation to sessions; `key` is that of the first. Raises BadInput if it is not one."""
 
     def __call__(
         self, conversation: dict[str, Any], key: str, location: str, ids: SessionIds, warnings: ImportWarnings
-    ) -> list[ForeignSession]: ...
+    ) -> list[ForeignSession]:
+        """Return the sessions: that of the first path, then its forks."""
 
 
-class ConversationReader:
-    """A session per conversation and a fork, not counted, per further branch."""
+class ConversationReader(Reader):
+    """Yields a session per conversation, and a fork, which does not count as a session, per further branch."""
 
     def __init__(self, warnings: ImportWarnings, sessions: ConversationConverter) -> None:
         self._warnings = warnings
@@ -31,7 +32,7 @@ class ConversationReader:
         self._ids = SessionIds()
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The sessions of a conversation. Raises BadInput for what is none."""
+        """Return the sessions of a conversation. Raises BadInput if the record is not one."""
         conversation = as_object(record.value, record.location)
         warnings = self._warnings.for_record()
         key = f"conversation-{self._conversations}"
@@ -41,11 +42,11 @@ class ConversationReader:
         return sessions
 
     def end(self) -> Sequence[Step]:
-        """Nothing, as each conversation stands for itself."""
+        """Return nothing: each record is a whole conversation."""
         return ()
 
 
 def metadata_of(conversation: Mapping[str, Any], without: Collection[str], models: Models) -> dict[str, Any]:
-    """What a conversation tells beside its messages, and the models that answered."""
-    told = {name: value for name, value in conversation.items() if name not in without and value not in _NOTHING}
-    return told | ({"models": list(models)} if models else {})
+    """Return the fields of a conversation other than its messages, and the models that answered."""
+    metadata = {name: value for name, value in conversation.items() if name not in without and value not in _NOTHING}
+    return metadata | ({"models": list(models)} if models else {})

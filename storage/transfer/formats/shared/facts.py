@@ -1,4 +1,4 @@
-"""What a log tells beside its messages: a session's metadata, times and measures, as far as they can be stored."""
+"""Metadata, times and measures of a log, as far as they can be stored."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,9 +11,9 @@ from storage.transfer.formats.shared.values import measure
 
 
 def metadata(given: Mapping[str, object], location: str, warnings: ImportWarnings) -> JsonText | None:
-    """The fields that say something, in their order, as far as 1 MiB holds them; the others are counted."""
+    """Encode the fields that are not empty, in their order, up to 1 MiB; count the others."""
     kept: list[str] = []
-    left = MAX_SLOT_BYTES - len("{")  # the closing brace stands where each field has its comma
+    left = MAX_SLOT_BYTES - len("{")  # the closing brace takes the room of the last comma
     for name, value in given.items():
         if value in (None, "", [], {}):
             continue
@@ -32,7 +32,7 @@ def metadata(given: Mapping[str, object], location: str, warnings: ImportWarning
 
 
 def storable_json(given: Mapping[str, object], location: str, warnings: ImportWarnings) -> JsonText:
-    """The fields as JSON; one that cannot be stored is left out and counted. Strict reading raises BadInput for it."""
+    """Encode the fields as JSON. One that cannot be stored is left out and counted; in strict reading it raises."""
     try:
         return text.to_json(given, location)
     except errors.BadInput:
@@ -45,7 +45,7 @@ def storable_json(given: Mapping[str, object], location: str, warnings: ImportWa
 
 
 def read_time(value: object, parse: Callable[[object], int | None], warnings: ImportWarnings) -> int | None:
-    """A time in ms since 1970, as it is read; one that cannot be is counted."""
+    """Parse a time to ms since 1970, and count one that cannot be parsed."""
     found = parse(value)
     if found is None and value is not None:
         warnings.add("time", "that cannot be read left out")
@@ -53,17 +53,17 @@ def read_time(value: object, parse: Callable[[object], int | None], warnings: Im
 
 
 def amount(value: object, factor: int = 1) -> float | None:
-    """A measure, times the factor, or None for what is none."""
+    """Return a measure times the factor, None if the value is not a measure."""
     measured = measure(value)
     return None if measured is None else measured * factor
 
 
 def total(*values: object) -> float | None:
-    """The sum of the measures that are there, None if none is."""
+    """Return the sum of those values that are measures, None if there are none."""
     found = [measured for value in values if (measured := amount(value)) is not None]
     return sum(found) if found else None
 
 
 def whole(value: float | None) -> float | None:
-    """Milliseconds rounded to three digits, below which a sum of floats holds noise."""
+    """Round milliseconds to three digits; further digits of a sum of floats are noise."""
     return None if value is None else round(value, 3)

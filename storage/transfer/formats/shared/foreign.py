@@ -1,4 +1,4 @@
-"""What a reader of logs hands over: sessions, their events and their places, and what was lost on the way."""
+"""What a reader of logs yields: sessions, their events and labels; and the warnings about what was lost."""
 
 import hashlib
 from collections import Counter
@@ -12,23 +12,23 @@ from storage.session import SessionConfig
 from storage.transfer.formats.shared.records import Record
 
 PLACEHOLDER = CustomEvent(name="record/left-out", data="{}")
-"""Stands where a record was left out of a log that names seqs, so that those named later still hold."""
+"""Replaces a record left out of a log that refers to seqs, so that later references stay right."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignSession:
-    """A session as its source tells it. `parent` and `source` name the `key` of another session of the same source.
+    """A session of a source document. `parent` and `source` are the `key` of another session of the same document.
 
-    `events` are drafts without seq, as far as they are known when the session is handed over: the log from its start,
-    or from `at_seq` on where the session is a fork of `source`; None as `at_seq`: it comes from `source` without
+    `events` are drafts without seq, as far as they are known when the session is yielded: the log from its start, or
+    from `at_seq` on if the session is a fork of `source`. If `at_seq` is None, the session continues `source` without
     sharing events. `refs` are keys too, of sessions before or after this one.
 
-    `id` is the source's own where it is legal here; a session without one must have all its `events`. Of sessions that
-    other files may hold, `parent_id` is the one to stand under, and `repeats` the one whose first events this log
-    begins with (at most `repeats_at_most`): as far as that is so, this one becomes a fork of it.
+    `id` is the source's own if it is a valid session id; a session without one must have all its `events`. Two fields
+    name sessions that other files may hold: `parent_id` is the parent, and `repeats` the session whose first events
+    this log repeats (at most `repeats_at_most`); as far as it does, this one becomes a fork of that one.
 
-    `memory_at_seq` is the head that the memory reflects (default: the end of the log). `counted` is false for what the
-    source does not count as a session: the node of a task, a branch of a tree.
+    `memory_at_seq` is the head that the memory reflects (default: the end of the log). `counted` is false for a node
+    that the source does not count as a session, such as a task or a branch of a tree.
     """
 
     key: str
@@ -56,9 +56,9 @@ class ForeignSession:
 class ForeignEvent(NamedTuple):
     """The next event of the session `key`.
 
-    With `replaces` it is a message that takes the place of what the surface holds of the events with seqs from the
-    first to the second, both inclusive: its bounds are set where the surface is known. Where that holds nothing of
-    them, it is a message like others.
+    With `replaces`, the event is a message that replaces what the surface shows of the events from the first to the
+    second seq, both inclusive. The exact bounds are set where the surface is known; if it shows none of those events,
+    the message is appended like any other.
     """
 
     key: str
@@ -67,33 +67,34 @@ class ForeignEvent(NamedTuple):
 
 
 class ForeignLabel(NamedTuple):
-    """The label of the session `key`, where its source tells it only after the session began."""
+    """The label of the session `key`, if its source gives one only after the session began."""
 
     key: str
     label: str
 
 
 Step = ForeignSession | ForeignEvent | ForeignLabel
-"""A session before its events, and both before what names them."""
+"""What a reader yields. A session comes before its events, and both before anything that refers to them."""
 
 
 class Reader(Protocol):
-    """Makes steps of the records of one source, one after the other.
+    """Turns the records of one document into steps, one record after the other.
 
-    Reading the first n records gives the first of the steps that reading all of them gives, so that a log that has
-    grown is the one read before and the rest. Hence nothing may be told before a record shows it, nor taken back.
+    The steps of the first n records must be a prefix of the steps of all records, so that reading a log that has grown
+    gives the earlier steps and new ones. A reader therefore never yields a step before a record proves it, and never
+    takes one back.
     """
 
     def add(self, record: Record) -> Sequence[Step]:
-        """The steps of the next record. Raises BadInput, with its place, for one that breaks the format."""
+        """Return the steps of the next record. Raises BadInput, with its location, if it breaks the format."""
 
     def end(self) -> Sequence[Step]:
-        """What is left to tell after the last record; counts what is held back."""
+        """Return the steps that remain after the last record, and count what is held back."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignDocument:
-    """Sessions that belong together, each after the ones that it names, with one warning per kind of loss."""
+    """The sessions of a document, each after those that it refers to, with one warning per kind of loss."""
 
     format: str
     sessions: list[ForeignSession]
@@ -101,9 +102,9 @@ class ForeignDocument:
 
 
 class ImportWarnings:
-    """How often each kind of loss happened. `first_broken` says of the first record left out what is wrong with it.
+    """Counts what an import could not keep, by kind. `first_broken` says what is wrong with the first record left out.
 
-    `lenient`: what breaks a format costs no more than itself; else reading it raises BadInput.
+    If `lenient`, only the part that breaks the format is lost; otherwise reading it raises BadInput.
     """
 
     def __init__(self, *, lenient: bool = False) -> None:
@@ -117,48 +118,48 @@ class ImportWarnings:
 
     @property
     def left_out(self) -> int:
-        """How many records were left out so far. A reader that is strict never sees one."""
+        """How many records were left out so far; always 0 in strict reading."""
         return self._broken
 
     def count_left_out(self, message: str) -> None:
-        """Counts a record that is left out, as it could not be read; of the first one the message is told."""
+        """Count a record that could not be read and was left out; the first one's message is reported."""
         self._broken += 1
         self.first_broken = self.first_broken or message
 
     def leave_out(self, error: errors.BadInput) -> None:
-        """Counts a record, or a part of one, that is left out. Raises the error where reading is strict."""
+        """Leave out and count a record, or a part of one. In strict reading, raise the error instead."""
         if not self.lenient:
             raise error
         self.count_left_out(error.message)
 
     def add(self, noun: str, what: str, count: int = 1, *, reason: str = "") -> None:
-        """Counts what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`.
+        """Count what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`.
 
-        Of the first one it is told `why`.
+        The first `reason` given is reported.
         """
         self._events[noun, what] += count
         if reason:
             self._reasons.setdefault((noun, what), reason)
 
     def for_record(self) -> "ImportWarnings":
-        """An empty one, as lenient, for a record that may be refused yet; `include` adds it."""
+        """Return an empty instance for a record that may still be refused; add it with `include`."""
         return ImportWarnings(lenient=self.lenient)
 
     def lost_fields(self, noun: str, given: Mapping[str, object], known: Container[str]) -> None:
-        """Counts one of a noun if it has fields beyond `known`; empty ones are no loss."""
+        """Count one of a noun if it has fields beyond `known`. Empty fields are no loss."""
         names = [name for name in given if name not in known and given[name] not in (None, "", [], {})]
         if names:
             self._stripped[noun] += 1
             self._fields.setdefault(noun, set()).update(map(text.clean, names))
 
     def kinds(self) -> dict[str, int]:
-        """How often each kind of loss happened, by its words in the singular."""
+        """Return how often each kind of loss happened, by its wording in the singular."""
         counted = {f"{noun} {what}": count for (noun, what), count in self._events.items()}
         counted |= {f"{noun} lost fields": count for noun, count in self._stripped.items()}
         return counted | ({"record left out": self._broken} if self._broken else {})
 
     def include(self, other: "ImportWarnings") -> None:
-        """Adds the counts of another."""
+        """Add the counts of another instance."""
         self._events.update(other._events)
         self._reasons = other._reasons | self._reasons
         self._stripped.update(other._stripped)
@@ -168,7 +169,7 @@ class ImportWarnings:
         self.first_broken = self.first_broken or other.first_broken
 
     def messages(self) -> list[str]:
-        """One line per kind, such as `3 records of unknown type kept as custom`."""
+        """Return one line per kind, such as `3 records of unknown type kept as custom`."""
         stripped = {
             (noun, f"lost {', '.join(sorted(self._fields[noun]))}"): count for noun, count in self._stripped.items()
         }
@@ -185,20 +186,20 @@ def _line(noun: str, what: str, count: int, reason: str | None) -> str:
 
 
 def valid_id(value: object) -> str | None:
-    """The id where a session can have it here, else None."""
+    """Return the value if it is a valid session id, else None."""
     return value if isinstance(value, str) and text.SESSION_ID.match(value) else None
 
 
 def derived_id(format: str, location: str, *facts: object) -> str:
-    """An id for what has none that is legal here, the same for the same facts. Raises BadInput, naming the place."""
+    """Derive a session id from facts; the same facts give the same id. Raises BadInput with the location."""
     digest = hashlib.sha256(text.to_json(facts, location).encode()).hexdigest()
     return f"{format}:{digest[:32]}"
 
 
 def parents_first(sessions: Iterable[ForeignSession]) -> list[ForeignSession]:
-    """The sessions level by level: parents and sources before what names them, siblings in the order given.
+    """Sort sessions level by level: parents and sources before what names them, siblings in the order given.
 
-    Raises BadInput where sessions name each other in a circle.
+    Raises BadInput if sessions name each other in a circle.
     """
     waiting = {session.key: session for session in sessions}
     result: list[ForeignSession] = []

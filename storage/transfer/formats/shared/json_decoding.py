@@ -1,4 +1,4 @@
-"""JSON text into values: integers exactly, and numbers that are none as their texts."""
+"""Decodes JSON: integers exactly, and numbers that JSON does not allow (NaN, 1e999) as strings."""
 
 import json
 import math
@@ -9,22 +9,22 @@ import orjson
 from storage import errors, text
 
 LEAN_BYTES = 4 * 1024 * 1024
-"""A longer text is decoded by what needs no more memory than its value: orjson takes thirteen times the text."""
+"""Longer texts are decoded by the standard library: orjson needs thirteen times their size in memory."""
 _LONG_RUN = b"0" * 19
 _HUGE = (b"0" * 20, b"-" + b"0" * 19)
-"""How an integer of more than 64 bits looks, each digit made a 0."""
+"""How an integer of more than 64 bits looks with each digit replaced by 0."""
 _DIGITS_AS_0 = b"".join(b"0" if byte in b"0123456789" else bytes([byte]) for byte in range(256))
 
 
 class Decoded(NamedTuple):
-    """A value; `unreal` says what is wrong with the first number in it that is none and became a text, if any did."""
+    """A value; `bad_number` says what is wrong with the first number that became a string, if any did."""
 
     value: object
     bad_number: str = ""
 
 
 def decode(source: bytes | str, location: str) -> object:
-    """The value of JSON text. Raises BadInput, naming the place, for anything else; NaN is not JSON.
+    """Decode JSON text. Raises BadInput, with the location, for anything else; NaN is not JSON.
 
     Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
@@ -35,12 +35,12 @@ def decode(source: bytes | str, location: str) -> object:
 
 
 def decode_leniently(source: bytes | str, location: str) -> Decoded:
-    """The same, but NaN, infinities and numbers beyond what a float holds become texts."""
+    """Decode JSON text like `decode`, but turn NaN, infinities and numbers too large for a float into strings."""
     content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
-    if len(content) <= LEAN_BYTES and not _has_huge_integer(content):  # which orjson would round
+    if len(content) <= LEAN_BYTES and not _has_huge_integer(content):  # orjson would round it
         try:
             return Decoded(orjson.loads(content))
-        except orjson.JSONDecodeError:  # what follows says why, and takes lone surrogates
+        except orjson.JSONDecodeError:  # json gives a better message, and accepts lone surrogates
             pass
     characters = source if isinstance(source, str) else source.decode("utf-8", "surrogatepass")
     numbers = _Numbers()
@@ -57,13 +57,13 @@ def decode_leniently(source: bytes | str, location: str) -> Decoded:
 
 
 def _has_huge_integer(content: bytes) -> bool:
-    # A pattern would take longer than all of decoding.
+    # A regular expression would take longer than decoding itself.
     zeros = content.translate(_DIGITS_AS_0)
     return _LONG_RUN in zeros and any(huge in zeros for huge in _HUGE)
 
 
 class _Numbers:
-    """Reads numbers, those that are none as their texts."""
+    """Parses numbers; those that JSON does not allow stay strings."""
 
     def __init__(self) -> None:
         self.bad_number = ""

@@ -1,6 +1,6 @@
-"""JSON text taken apart into the texts of its values, none of them decoded: so a list or object of any size is read.
+"""Splits JSON text into the texts of its values without decoding them, so that a list or object can have any size.
 
-One broken value costs itself alone, as long as its brackets and quotes are paired.
+A broken value does not affect the others, as long as its brackets and quotes are balanced.
 """
 
 import io
@@ -21,7 +21,7 @@ _CLOSING = frozenset(b"]}")
 
 
 class MalformedJson(Exception):
-    """The text ends, or goes on, where a list or an object may not. `place`: of the value, where it is known."""
+    """The text of a list or an object ends too early, or is not JSON. `location` is set where it is known."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class MalformedJson(Exception):
 
 
 class Scanner:
-    """A place in a stream of JSON text. A value of more than `limit` bytes is passed over."""
+    """Reads values, one after the other, from a stream of JSON text. Skips a value of more than `limit` bytes."""
 
     def __init__(self, head: bytes, stream: BinaryIO, limit: int) -> None:
         self._buffer = head
@@ -39,21 +39,24 @@ class Scanner:
         self._limit = limit
 
     def peek(self) -> bytes:
-        """The next byte that is not white space, none at the end."""
+        """Return the next byte that is not white space, empty at the end."""
         while (at := self._passed(_SPACE)) == len(self._buffer) and self._fill():
             pass
         return self._buffer[at : at + 1]
 
     def skip(self) -> None:
-        """Passes over the byte that was peeked at."""
+        """Skip the byte that `peek` returned."""
         self._at += 1
 
     def rest(self) -> bytes:
-        """What was read of the stream and stands behind this place."""
+        """Return what was read from the stream but not yet scanned."""
         return self._buffer[self._at :]
 
     def items(self) -> Iterator[bytes | None]:
-        """The texts of the items of the list that begins here, None for one beyond the limit. Raises Torn."""
+        """Yield the texts of the items of the list that begins here, None for one over the limit.
+
+        Raises MalformedJson.
+        """
         self.skip()
         if self.peek() == b"]":
             self.skip()
@@ -65,7 +68,10 @@ class Scanner:
             yield item
 
     def fields(self) -> Iterator[bytes | None]:
-        """The texts of the names in the object that begins here; its taker takes each one's value. Raises Torn."""
+        """Yield the texts of the names in the object that begins here; the caller must read each value.
+
+        Raises MalformedJson.
+        """
         self.skip()
         if self.peek() == b"}":
             self.skip()
@@ -79,7 +85,7 @@ class Scanner:
             end = self._end(b"}")
 
     def value(self) -> bytes | None:
-        """The text of the value that begins here, None for one beyond the limit."""
+        """Return the text of the value that begins here, None if it is over the limit."""
         return self._text(_BETWEEN)
 
     def _end(self, closing: bytes, more: bytes = b",") -> bytes:
@@ -87,12 +93,12 @@ class Scanner:
         if not found:
             raise MalformedJson("the document ends in the middle")
         if found not in (closing, more):
-            raise MalformedJson(f"not JSON: {_shown(found)} stands where {_shown(closing)} must")
+            raise MalformedJson(f"not JSON: expected {_shown(closing)}, found {_shown(found)}")
         self.skip()
         return found
 
     def _text(self, outermost: re.Pattern[bytes]) -> bytes | None:
-        """The text up to where, outside of strings and brackets, `outermost` ends."""
+        """The text up to where `outermost` stops matching, outside strings and brackets."""
         parts: list[bytes] = []
         size = depth = 0
         quoted = done = False
@@ -108,7 +114,7 @@ class Scanner:
         return None if size > self._limit else b"".join(parts)
 
     def _scan(self, outermost: re.Pattern[bytes], depth: int, quoted: bool) -> tuple[int, bool, bool]:
-        """Goes on to the end of the text, or of what was read of it; then the last is false."""
+        """Scan to the end of the text, or of the buffer; the last item says whether the text ended."""
         buffer = self._buffer
         while True:
             at = self._passed(_IN_STRING if quoted else _IN_VALUE if depth else outermost)
@@ -127,14 +133,14 @@ class Scanner:
             self._at += 1
 
     def _passed(self, pattern: re.Pattern[bytes]) -> int:
-        """The place behind what the pattern matches here, always something if only nothing."""
+        """Advance past what the pattern matches here, possibly nothing, and return the new offset."""
         found = pattern.match(self._buffer, self._at)
         assert found is not None
         self._at = found.end()
         return self._at
 
     def _fill(self) -> bool:
-        """Reads on; what was passed over is forgotten."""
+        """Read more into the buffer, and drop what was scanned."""
         more = self._stream.read(CHUNK)
         self._buffer = self._buffer[self._at :] + more
         self._at = 0
@@ -146,7 +152,7 @@ def _shown(byte: bytes) -> str:
 
 
 def chained(head: bytes, stream: BinaryIO) -> BinaryIO:
-    """The bytes, and then what is left of the stream."""
+    """Return a stream of `head`, followed by the rest of `stream`."""
     return io.BufferedReader(_ChainedStream(head, stream), CHUNK)
 
 

@@ -1,7 +1,7 @@
-"""A log in the making, for formats that tell of messages and calls, but not of turns and steps, or in other words.
+"""Builds the log of a session, for formats that record messages and calls but not our turns and steps.
 
-A turn runs from what starts it until its answer, a step is one model call with the tools that it asked for. Each is
-ended by the record that shows its end: the answer, the last result, or what comes next.
+A turn runs from the message that starts it to its answer. A step is one model call with the tools that it asked for.
+Both end at the record that proves the end: the answer, the last result, or whatever comes next.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ from storage.transfer.formats.shared.open_calls import CallLayer, OpenCalls
 
 MAX_IDENTIFIER = 256
 LABEL_LENGTH = 80
-"""Characters of a label that is made of a text."""
+"""Maximum length in characters of a label made from a text."""
 
 
 class LogState(NamedTuple):
-    """What a dialogue has open at a place, small enough to be kept for each record of a log."""
+    """What a log has open at one point, small enough to be kept for each record."""
 
     head: int
     turn: str | None
@@ -42,10 +42,10 @@ class LogState(NamedTuple):
 
 
 class LogBuilder:
-    """The events of the session `key`, the next one at the seq `head`, with the turn and step that are open.
+    """Builds the events of the session `key`; the next one gets the seq `head`. Tracks the open turn and step.
 
-    What is added waits in it until `take`. Times are in ms since 1970; JSON is given as text. Methods that log an event
-    return its seq.
+    Events wait until `take_steps` or `take_events`. Times are in ms since 1970; JSON is passed as text. Methods that
+    log one event return its seq.
     """
 
     __slots__ = (
@@ -78,12 +78,12 @@ class LogBuilder:
         self._step_end: dict[str, Any] = {}
 
     def state(self) -> LogState:
-        """The state now, to go on from in another session."""
+        """Return the current state, from which another session can continue."""
         counts = (self._turns, self._steps, self._made_ids, self._unanswered)
         return LogState(self.head, self.turn, self.step, counts, self._calls.snapshot(), dict(self._step_end))
 
     def resume(self, key: str, state: LogState) -> "LogBuilder":
-        """Another session whose first own event comes at the head of the mark, with the state of then."""
+        """Return a builder for another session that continues from an earlier state of this one."""
         other = LogBuilder(key, self._warnings)
         other.head, other.turn, other.step = state.head, state.turn, state.step
         other._turns, other._steps, other._made_ids, other._unanswered = state.counts
@@ -92,7 +92,7 @@ class LogBuilder:
         return other
 
     def fork(self, key: str) -> "LogBuilder":
-        """The same state for another session, whose first own event comes at this one's head."""
+        """Return a builder for another session that continues from here."""
         return self.resume(key, self.state())
 
     @property
@@ -101,19 +101,19 @@ class LogBuilder:
         return self._unanswered > 0
 
     def take_steps(self) -> list[Step]:
-        """The events since this was last asked."""
+        """Return the new events, as steps, since the last call."""
         taken: list[Step] = list(self._waiting)
         self._waiting.clear()
         return taken
 
     def take_events(self) -> list[Event]:
-        """The same, as events alone."""
+        """Return the new events since the last call."""
         taken = [logged.event for logged in self._waiting]
         self._waiting.clear()
         return taken
 
     def add(self, event: Event, replaces: tuple[int, int] | None = None) -> int:
-        """Logs an event, in the open turn and step unless it names its own; `replaces` is as in `Logged`."""
+        """Log an event, in the open turn and step unless it names its own; `replaces` is as in `ForeignEvent`."""
         if event.turn_id is None and event.step_id is None and self.turn is not None:
             event = event.model_copy(update={"turn_id": self.turn, "step_id": self.step})
         self._waiting.append(ForeignEvent(self.key, event, replaces))
@@ -123,7 +123,7 @@ class LogBuilder:
     def start_turn(
         self, query: str | None = None, *, flow: str | None = None, id: str | None = None, time: int | None = None
     ) -> int:
-        """Starts a turn, named `turn-N` unless its `id` is given; one that is open ends first."""
+        """Start a turn, named `turn-N` unless an `id` is given. An open turn ends first."""
         self.end_turn()
         self._turns += 1
         self.turn = id or f"turn-{self._turns}"
@@ -142,7 +142,7 @@ class LogBuilder:
         evaluation: JsonText | None = None,
         time: int | None = None,
     ) -> None:
-        """Ends the turn that is open, if one is, and its step."""
+        """End the open turn and its step, if there is one."""
         if self.turn is None:
             return
         self.end_step()
@@ -152,7 +152,7 @@ class LogBuilder:
     def start_step(
         self, *, agent: str | None = None, model_input: JsonText | None = None, time: int | None = None
     ) -> int:
-        """A model call begins: the step before it ends, and where no turn is open one starts."""
+        """Start a model call. An open step ends first, and a turn starts if none is open."""
         self.end_step()
         if self.turn is None:
             self.start_turn(time=time)
@@ -163,11 +163,11 @@ class LogBuilder:
         )
 
     def record_step(self, **fields: Any) -> None:
-        """Keeps fields of the StepEnd (`token_count`, `duration_ms`, `thought`, ...) until the open step ends."""
+        """Set fields of the StepEnd (`token_count`, `duration_ms`, `thought`, ...) of the open step."""
         self._step_end.update(fields)
 
     def end_step(self, *, time: int | None = None, error: str | None = None) -> None:
-        """Ends the step that is open, if one is, with what was measured."""
+        """End the open step, if there is one, with the fields from `record_step`."""
         if self.step is not None:
             fields = self._step_end if error is None else self._step_end | {"error": error}
             self.add(StepEnd(turn_id=self.turn, step_id=self.step, timestamp=time, **fields))
@@ -176,11 +176,11 @@ class LogBuilder:
         self._unanswered = 0
 
     def system(self, content: str, *, time: int | None = None) -> int:
-        """A system message."""
+        """Log a system message."""
         return self.add(SystemMessage(content=content, timestamp=time, **self._scope()))
 
     def user(self, content: str, *, blocks: JsonText | None = None, time: int | None = None) -> int:
-        """A user message; it starts no turn by itself."""
+        """Log a user message. It does not start a turn."""
         return self.add(UserMessage(content=content, blocks=blocks, timestamp=time, **self._scope()))
 
     def assistant(
@@ -192,7 +192,7 @@ class LogBuilder:
         interrupted: bool = False,
         time: int | None = None,
     ) -> int:
-        """An assistant message; it starts no step by itself."""
+        """Log an assistant message. It does not start a step."""
         return self.add(
             AssistantMessage(
                 content=content,
@@ -205,7 +205,7 @@ class LogBuilder:
         )
 
     def call(self, call_id: object, name: str, args: JsonText, *, time: int | None = None) -> int:
-        """A tool call; one without an id gets one. Arguments that are null become an empty text."""
+        """Log a tool call. A missing id is made up; null arguments become an empty string."""
         id = self._call_id(call_id)
         self._calls.add(id, (self.turn, self.step))
         self._unanswered += self.step is not None
@@ -224,9 +224,9 @@ class LogBuilder:
         ends_step: bool = True,
         **more: Any,
     ) -> int:
-        """A tool's result, in the turn and step of its call. The last one that the open step waits for ends it.
+        """Log a tool result in the turn and step of its call. The last result that the open step waits for ends it.
 
-        One without a call id answers the oldest call that has no result. `more` are further fields of the event.
+        A result without a call id answers the oldest call that has none. `more` are further fields of the event.
         """
         id = self._answered_id(call_id)
         made = self._calls.answer(id)
@@ -250,12 +250,12 @@ class LogBuilder:
         return seq
 
     def custom(self, name: str, data: JsonText, *, time: int | None = None) -> int:
-        """What has no event type here, under its own name; data that is null becomes an empty object."""
+        """Log something that has no event type, under its own name; null data becomes an empty object."""
         data = "{}" if data == "null" else data
         return self.add(CustomEvent(name=name, data=data, timestamp=time, **self._scope()))
 
     def _scope(self) -> dict[str, str | None]:
-        """What is open, for an event that is made here: `add` would have to copy it."""
+        """The open turn and step, as fields: `add` would have to copy the event to set them."""
         return {"turn_id": self.turn, "step_id": self.step}
 
     def _call_id(self, given: object) -> str:
@@ -277,7 +277,7 @@ class LogBuilder:
         return oldest if oldest is not None else self._call_id(None)
 
     def _fitted(self, given: str) -> str:
-        """The id, or where it is too long its beginning and a digest of it, the same at each mention."""
+        """Shorten an id that is too long to its beginning and a digest, the same at each mention."""
         if len(given) <= MAX_IDENTIFIER:
             return given
         self._warnings.add("long call id", f"over {MAX_IDENTIFIER} characters shortened")
@@ -286,6 +286,6 @@ class LogBuilder:
 
 
 def label_of(content: str) -> str | None:
-    """A label from the first words of a text."""
-    words = content.split(maxsplit=LABEL_LENGTH)[:LABEL_LENGTH]  # a text may have millions
+    """Make a label from the first words of a text."""
+    words = content.split(maxsplit=LABEL_LENGTH)[:LABEL_LENGTH]  # there may be millions
     return " ".join(words)[:LABEL_LENGTH].rstrip() or None

@@ -1,4 +1,4 @@
-"""Labels for sessions whose source gives none, and ids that only one of them can have."""
+"""Labels and ids for sessions."""
 
 from collections.abc import Iterable
 
@@ -8,26 +8,26 @@ from storage.transfer.formats.shared.log_builder import label_of
 
 
 def label_of_events(events: Iterable[Event]) -> str | None:
-    """A label from the first text that a user or an assistant said."""
-    said = (event.content for event in events if isinstance(event, UserMessage | AssistantMessage))
-    return next((label for content in said if (label := label_of(content))), None)
+    """Make a label from the first user or assistant message that has text."""
+    contents = (event.content for event in events if isinstance(event, UserMessage | AssistantMessage))
+    return next((label for content in contents if (label := label_of(content))), None)
 
 
 def id_from_first_record(format: str, location: str, first: object, warnings: ImportWarnings) -> str:
-    """An id made of a session's first record, as it has none that is legal here; counted. Raises BadInput."""
+    """Derive an id from the first record of a session that has no valid one, and count that. Raises BadInput."""
     id = derived_id(format, location, first)
-    warnings.add("session", "got an id made of its first record, as it has none that is legal here")
+    warnings.add("session", "got an id made from its first record, as it has no valid one")
     return id
 
 
 class SessionIds:
-    """Ids of the sessions of a document, each given out once."""
+    """The ids of the sessions of a document, each used once."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def claim(self, value: object, warnings: ImportWarnings) -> str | None:
-        """The id where a session can have it, and none before had it; else None."""
+        """Return the id if it is valid and no earlier session has it, else None."""
         id = valid_id(value)
         if id is None:
             return None

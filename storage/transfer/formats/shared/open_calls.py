@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 CallSite = tuple[str | None, str | None]
-"""The turn and step of a call."""
+"""The turn and step that a call was made in."""
 _MAX_UNSHARED = 2
-"""Calls and answers that each copy has for itself; more are put into a layer that copies share."""
+"""Calls and answers that each copy keeps for itself; more go into a layer that copies share."""
 
 
 class CallLayer(NamedTuple):
-    """Calls that were made since what is `below`, and how many calls of an id were answered meanwhile.
+    """The calls made since the layer `below`, and the number of calls answered since then, by id.
 
-    Answers go to the oldest calls, which may be in this layer or below. `size` counts calls and answers.
+    Answers go to the oldest calls, in this layer or below. `size` counts calls and answers.
     """
 
     below: "CallLayer | None"
@@ -22,7 +22,7 @@ class CallLayer(NamedTuple):
 
 
 class OpenCalls:
-    """The calls without a result, by id. A mark of them costs little, however many there are."""
+    """The calls without a result, by id. A snapshot is cheap, however many calls there are."""
 
     __slots__ = ("_answered", "_below", "_calls", "_size")
 
@@ -33,7 +33,7 @@ class OpenCalls:
         self._size = layer.size if layer else 0
 
     def snapshot(self) -> CallLayer:
-        """The calls as they are now, for another one to go on with."""
+        """Return the current calls, for another instance to start with."""
         calls = {id: tuple(sites) for id, sites in self._calls.items()}
         layer = CallLayer(self._below, calls, dict(self._answered), self._size)
         if self._size <= _MAX_UNSHARED:
@@ -43,12 +43,12 @@ class OpenCalls:
         return CallLayer(self._below, {}, {}, 0)
 
     def add(self, id: str, site: CallSite) -> None:
-        """A call was made."""
+        """Add a call."""
         self._calls.setdefault(id, []).append(site)
         self._size += 1
 
     def answer(self, id: str) -> CallSite | None:
-        """Where the oldest call of an id was made, which now has its result; None if there is none."""
+        """Close the oldest call with this id. Return where it was made, None if there is no such call."""
         if self._below is not None and (site := self._shared(id)) is not None:
             self._answered[id] = self._answered.get(id, 0) + 1
             self._size += 1
@@ -63,7 +63,7 @@ class OpenCalls:
         return site
 
     def oldest(self) -> str | None:
-        """The id of the oldest call."""
+        """Return the id of the oldest call."""
         layers = self._layers()
         answered: dict[str, int] = dict(self._answered)
         for layer in layers:
@@ -77,7 +77,7 @@ class OpenCalls:
         return next(iter(self._calls), None)
 
     def _layers(self) -> list[CallLayer]:
-        """From the lowest one on."""
+        """The shared layers, lowest first."""
         found = []
         layer = self._below
         while layer is not None:
@@ -86,7 +86,7 @@ class OpenCalls:
         return found[::-1]
 
     def _shared(self, id: str) -> CallSite | None:
-        """The oldest call of an id in the layers."""
+        """The oldest open call with this id in the shared layers."""
         sites: list[CallSite] = []
         answered = self._answered.get(id, 0)
         for layer in self._layers():
@@ -96,7 +96,7 @@ class OpenCalls:
 
 
 def _merged(layer: CallLayer) -> CallLayer | None:
-    """The layer, made one with those below that are no larger, so that there are few; None for one of nothing."""
+    """Merge a layer with those below that are no larger, so that there are few. None if nothing is left."""
     while layer.below is not None and layer.below.size <= layer.size:
         layer = _merged_pair(layer.below, layer)
     if layer.below is None:
@@ -114,7 +114,7 @@ def _merged_pair(lower: CallLayer, upper: CallLayer) -> CallLayer:
 
 
 def _without_answered(lowest: CallLayer) -> CallLayer:
-    """Without the calls that were answered."""
+    """Drop the calls that were answered."""
     calls = {id: sites[lowest.answered.get(id, 0) :] for id, sites in lowest.calls.items()}
     calls = {id: sites for id, sites in calls.items() if sites}
     return CallLayer(None, calls, {}, sum(map(len, calls.values())))

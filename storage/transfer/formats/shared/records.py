@@ -1,9 +1,8 @@
-"""Documents into records: JSON lines, the items of a JSON list, one document or a stream of YAML documents; each with
-its place for messages.
+"""Split documents into records: JSON lines, items of a JSON list, one document, or a stream of YAML documents.
 
-A document is read as a stream: what is in memory at a time is one line, one item, or a document that is a single
-object. The lists named in `PARTS` are taken out of such an object item by item too. A value comes out the same in
-whatever way the document is written and however long it is.
+Documents are streamed: only one line, one item, or a document that is a single object is in memory at a time. The lists
+in `PARTS` are read item by item even inside such an object. A value is decoded the same however the document is laid
+out and however long it is.
 """
 
 import io
@@ -19,19 +18,19 @@ from storage.transfer.formats.shared.json_splitting import CHUNK, MalformedJson,
 PARTS = frozenset({"samples"})
 """Lists of a document's outermost object whose items are records of their own."""
 MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""The longest record that is read; a longer one is broken."""
+"""Size limit of a record; a longer one is broken."""
 WHOLE_BYTES = 16 * 1024 * 1024
-"""Up to here a document of many lines is decoded at once, beyond item by item."""
+"""Documents with line breaks up to this size are decoded in one go, larger ones item by item."""
 MARK = b"\xef\xbb\xbf"
 """The byte order mark."""
 
 
 class Record(NamedTuple):
-    """A decoded JSON value; `place` names the document and the line or item.
+    """A decoded JSON value; `location` names the document and the line or item.
 
-    An item of a list in `PARTS` has the list's name as `part`; the fields that stand behind such a list come last, as
-    a record of the part `more`. `repaired`: bytes that were not UTF-8 were replaced by U+FFFD. `unreal`: numbers that
-    are none, such as NaN, became texts, and what is wrong with the first of them.
+    An item of a list in `PARTS` has the list's name as `part`. Fields after such a list come last, as a record whose
+    part is `more`. `repaired`: bytes that are not UTF-8 were replaced by U+FFFD. `bad_number`: what is wrong with the
+    first number that JSON does not allow, such as NaN; such numbers became strings.
     """
 
     location: str
@@ -42,28 +41,27 @@ class Record(NamedTuple):
 
 
 class BrokenRecord(NamedTuple):
-    """A record that could not be read, and why."""
+    """A record that could not be read, and the reason."""
 
     location: str
     reason: str
 
     def error(self) -> errors.BadInput:
-        """The refusal of it."""
+        """Return the error that refuses it."""
         return errors.BadInput(f"{self.location}: {self.reason}")
 
 
 class UnparsedText(NamedTuple):
-    """The value of a document that is not JSON, or of one of those that a YAML stream holds: its text, and why it is
-    no JSON."""
+    """The text of a document that is not JSON, or of one document of a YAML stream, and why it is not JSON."""
 
     content: str
     reason: str
 
 
 def read_records(name: str, stream: BinaryIO) -> Iterator[Record | BrokenRecord]:
-    """The records of a document; a byte order mark, CRLF and blank lines are fine.
+    """Yield the records of a document. A byte order mark, CRLF and blank lines are allowed.
 
-    Raises BadInput for a document without records.
+    Raises BadInput for an empty document.
     """
     head = stream.readline(WHOLE_BYTES + 1)
     if len(head) > WHOLE_BYTES and _is_listed(head.removeprefix(MARK)):
@@ -87,12 +85,12 @@ def read_records(name: str, stream: BinaryIO) -> Iterator[Record | BrokenRecord]
         return
     yield record
     yield parse_line(name, second)
-    del head, first, record, second  # which would be kept until the last line
+    del head, first, record, second  # or they would stay in memory until the last line
     yield from map(partial(parse_line, name), lines)
 
 
 class Line(NamedTuple):
-    """A line that is not blank, and its number from 1. `whole`: a line feed ends it."""
+    """A line that is not blank, with its number from 1; `whole` says whether it ends with a line feed."""
 
     number: int
     content: bytes
@@ -100,7 +98,7 @@ class Line(NamedTuple):
 
 
 def parse_line(name: str, found: Line) -> Record | BrokenRecord:
-    """The record of a line of JSON lines."""
+    """Parse a line of a JSON lines document."""
     location = f"{name} line {found.number}"
     if len(found.content) > MAX_RECORD_BYTES:
         return BrokenRecord(location, _too_long())
@@ -111,7 +109,7 @@ def parse_line(name: str, found: Line) -> Record | BrokenRecord:
 
 
 def is_json_lines(first: Record | BrokenRecord) -> bool:
-    """Whether a document whose first line is this consists of lines, and is not one value."""
+    """Whether a document with this first line is JSON lines, rather than a single value."""
     return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
 
 
@@ -132,10 +130,10 @@ def _too_long() -> str:
 
 
 class _Lines(Iterator[Line]):
-    """The lines that are not blank, from the number `first` on; `head` was read of the first one, or is all of it.
+    """Iterates over the lines that are not blank. Numbers start at `first`; `head` is what was read of that line.
 
-    Of one that is too long the beginning is given, and the rest left to the taker, who passes it over by asking for the
-    next line. A line that was given is not kept, as a generator would keep it: it may be a large part of the memory.
+    Of a line that is too long only the beginning is returned; the next call skips the rest. Not a generator, which
+    would keep the current line alive: a line can take a large part of the memory.
     """
 
     def __init__(self, stream: BinaryIO, first: int = 1, head: bytes = b"") -> None:
@@ -172,7 +170,7 @@ def _opening(content: bytes) -> bytes:
 
 
 def _taken(stream: BinaryIO, size: int) -> bytes:
-    """So many bytes, or all that there are."""
+    """Read `size` bytes, or all that are left."""
     parts = []
     while size > 0 and (part := stream.read(size)):
         parts.append(part)
@@ -181,7 +179,7 @@ def _taken(stream: BinaryIO, size: int) -> bytes:
 
 
 def _long(name: str, first: Line, reason: BrokenRecord, stream: BinaryIO) -> Iterator[Record | BrokenRecord]:
-    """The records of a document whose first line is none: one value over many lines, broken, or no JSON at all."""
+    """The records of a document whose first line is not one: a value over many lines, a broken one, or not JSON."""
     content = first.content
     if len(content) > MAX_RECORD_BYTES:
         yield from _texts(name, chained(content, stream), first.number, reason.reason)
@@ -207,7 +205,7 @@ def _long(name: str, first: Line, reason: BrokenRecord, stream: BinaryIO) -> Ite
 
 
 def _is_listed(content: bytes) -> bool:
-    """Whether a document is a list, or an object that may hold one of `PARTS`."""
+    """Whether a document is a list, or an object that may contain one of `PARTS`."""
     opening = _opening(content)
     return opening == b"[" or (opening == b"{" and any(b'"%s"' % part.encode() in content for part in PARTS))
 
@@ -231,7 +229,7 @@ def _texts(name: str, stream: BinaryIO, first: int, reason: str) -> Iterator[Rec
 
 
 def _document(name: str, record: Record, content: bytes) -> Iterator[Record | BrokenRecord]:
-    """The records of a document that was decoded at once."""
+    """The records of a document that was decoded in one go."""
     value = record.value
     if (record.repaired or record.bad_number) and _is_listed(content):
         yield from _mended(name, record, content)
@@ -251,7 +249,7 @@ def _document(name: str, record: Record, content: bytes) -> Iterator[Record | Br
 
 
 def _mended(name: str, record: Record, content: bytes) -> Iterator[Record | BrokenRecord]:
-    """The records of a list or object that was decoded at once, each telling what became of its own bytes alone."""
+    """The records of a list or object decoded in one go, each with `repaired` and `bad_number` of its own bytes."""
     found = list(_split(name, content, io.BytesIO()))
     if isinstance(record.value, dict):
         fields = [each for each in found if isinstance(each, Record) and each.part not in PARTS]
@@ -267,9 +265,9 @@ def _without_parts(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = None) -> Iterator[Record | BrokenRecord]:
-    """The records of a list or an object that begins with the content, as far as it can be read.
+    """The records of a list or object that begins with `content`, as far as it can be read.
 
-    `number`: of the line that it stands in, if further lines may follow.
+    `number` is that of its line, if further lines may follow.
     """
     scanner = Scanner(content, stream, MAX_RECORD_BYTES)
     try:
@@ -280,7 +278,7 @@ def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = Non
     if number is not None:
         yield from map(partial(parse_line, name), _Lines(chained(scanner.rest(), stream), number))
     elif scanner.peek():
-        yield BrokenRecord(name, "not JSON: it goes on behind its end")
+        yield BrokenRecord(name, "not JSON: more text follows the end of the document")
 
 
 def _list(location: str, scanner: Scanner, part: str | None = None) -> Iterator[Record | BrokenRecord]:
@@ -297,13 +295,13 @@ def _list(location: str, scanner: Scanner, part: str | None = None) -> Iterator[
 def _object(name: str, scanner: Scanner) -> Iterator[Record | BrokenRecord]:
     fields: dict[str, Any] = {}
     size = 0
-    reported = repaired = False
+    yielded = repaired = False
     bad_number = ""
     for key in map(_key, scanner.fields()):
         if key in PARTS and scanner.peek() == b"[":
-            if not reported:
+            if not yielded:
                 yield Record(name, {**fields, key: []}, repaired=repaired, bad_number=bad_number)
-            reported, fields, repaired, bad_number = True, {}, False, ""
+            yielded, fields, repaired, bad_number = True, {}, False, ""
             yield from _list(f"{name} {key}", scanner, key)
             continue
         content = scanner.value()
@@ -314,8 +312,8 @@ def _object(name: str, scanner: Scanner) -> Iterator[Record | BrokenRecord]:
             continue
         fields[key] = found.value
         repaired, bad_number = repaired or found.repaired, bad_number or found.bad_number
-    if fields or not reported:
-        yield Record(name, fields, "more" if reported else None, repaired, bad_number)
+    if fields or not yielded:
+        yield Record(name, fields, "more" if yielded else None, repaired, bad_number)
 
 
 def _key(content: bytes | None) -> str:

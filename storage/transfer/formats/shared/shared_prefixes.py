@@ -1,4 +1,4 @@
-"""Which earlier conversation begins with the same messages, and how far."""
+"""Finds the earlier conversation that begins with the same messages, and how many they share."""
 
 import hashlib
 import json
@@ -9,13 +9,13 @@ from typing import NamedTuple
 from storage.session import MAX_SEGMENTS
 
 MAX_PREFIXES = 100_000
-"""Prefixes that are remembered; the ones not used for longest go first."""
+"""Prefixes that are remembered; the least recently used are dropped first."""
 MAX_DEPTH = MAX_SEGMENTS // 2
-"""Forks of forks that may stand on each other; it leaves room for those made later."""
+"""Limit for forks of forks; leaves room for forks made later."""
 
 
 class Shared(NamedTuple):
-    """The session that a prefix was first seen in, the head after it there, and how many forks that stands on."""
+    """The session in which a prefix was first seen, its head after the prefix, and how many forks it builds on."""
 
     key: str
     at_seq: int
@@ -23,16 +23,16 @@ class Shared(NamedTuple):
 
 
 class SharedPrefixes:
-    """The prefixes of conversations that were added, each with the first session that has it."""
+    """The prefixes of the conversations added so far, each with the first session that has it."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, Shared] = OrderedDict()
 
     def add(self, key: str, group: str, messages: Iterable[tuple[object, int]]) -> Shared | None:
-        """The longest prefix that an earlier conversation of the group has too; None where there is none to share.
+        """Add a conversation. Return the longest prefix that it shares with an earlier one of the group, if any.
 
-        `messages` are the decoded messages of the session `key`, each with the session's head after it. Messages
-        that are equal must have been logged as equal events wherever those before them are.
+        `messages` are the decoded messages of the session `key`, each with the session's head after it. Equal messages
+        after equal prefixes must have been logged as equal events.
         """
         digest = hashlib.blake2b(_encoded(group), digest_size=16)
         prefixes = []
@@ -56,5 +56,5 @@ class SharedPrefixes:
 
 
 def _encoded(value: object) -> bytes:
-    """Any decoded JSON as bytes, also what no event could hold."""
+    """Any decoded JSON as bytes, even what no event can store."""
     return json.dumps(value, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Times as logs write them, into ms since 1970; what is none that can be told is None."""
+"""Converts times of logs to ms since 1970. What is not a valid time gives None."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -6,18 +6,18 @@ from functools import lru_cache
 from storage.text import EPOCH
 
 _LONGEST = 64
-"""Characters of an instant, however many digits its seconds have."""
+"""Maximum length in characters of an instant, however many digits its seconds have."""
 _FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
 
 
 def iso(value: object) -> int | None:
-    """Of an ISO 8601 instant; one without a zone is taken as UTC."""
+    """Convert an ISO 8601 instant; without a zone it is taken as UTC."""
     return _iso(value) if isinstance(value, str) and len(value) <= _LONGEST else None
 
 
 @lru_cache(maxsize=1024)
 def _iso(value: str) -> int | None:
-    """Records of one moment, and the parts of one record, share their times."""
+    """Cached, as records of one moment and the parts of one record share their times."""
     try:
         parsed = datetime.fromisoformat(value)
         if parsed.tzinfo is None:
@@ -36,7 +36,7 @@ def has_zone(value: object) -> bool:
 
 
 def seconds(value: object) -> int | None:
-    """Of seconds since 1970; 0 stands for none in the logs that write it."""
+    """Convert seconds since 1970; logs that write 0 mean no time."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value:
         return None
     try:
@@ -46,7 +46,7 @@ def seconds(value: object) -> int | None:
 
 
 def milliseconds(value: object) -> int | None:
-    """Of milliseconds since 1970; 0 stands for none in the logs that write it."""
+    """Convert milliseconds since 1970; logs that write 0 mean no time."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value:
         return None
     try:

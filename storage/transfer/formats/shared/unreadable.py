@@ -1,4 +1,4 @@
-"""What can't be read inside a record that holds a whole conversation, so that it costs itself alone."""
+"""Contains errors inside a record that holds a whole conversation, so that one bad message does not cost the rest."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +10,11 @@ from storage.transfer.formats.shared.log_builder import LogBuilder
 from storage.transfer.formats.shared.values import as_list, shape
 
 
-class keep_unreadable:  # noqa: N801  # reads as a verb after `with`, and a generator would take thrice the time for each message
-    """Reads a message of a conversation; where that raises BadInput, it becomes a custom event and is counted.
+class keep_unreadable:  # noqa: N801  # used like contextlib.suppress; a generator takes three times as long
+    """If reading a message raises BadInput, keep it as a custom event, and count it.
 
-    The field `without` is no part of the message itself. What no event can hold is left out. The reading must have
-    logged nothing when it raises. Where it is strict, what was raised goes on.
+    The body must not have logged anything when it raises. The field `without` is not part of the message itself. A
+    message that no event can store is left out. In strict reading the error is raised.
     """
 
     __slots__ = ("_builder", "_noun", "_time", "_value", "_warnings", "_without")
@@ -51,7 +51,7 @@ class keep_unreadable:  # noqa: N801  # reads as a verb after `with`, and a gene
         return True
 
     def _json(self) -> str | None:
-        """The message as JSON, None for null and for what no event can hold."""
+        """The message as JSON, None for null and for what no event can store."""
         value = self._value
         if isinstance(value, dict):
             value = {name: item for name, item in value.items() if name != self._without}
@@ -63,7 +63,7 @@ class keep_unreadable:  # noqa: N801  # reads as a verb after `with`, and a gene
 
 @contextmanager
 def skip_unreadable(warnings: ImportWarnings) -> Iterator[None]:
-    """Reads a part of a record: where that raises BadInput, it is left out and counted, unless reading is strict."""
+    """If reading a part of a record raises BadInput, leave it out and count it; raise in strict reading."""
     try:
         yield
     except errors.BadInput as error:
@@ -71,7 +71,7 @@ def skip_unreadable(warnings: ImportWarnings) -> Iterator[None]:
 
 
 def objects_in(value: object, location: str, warnings: ImportWarnings) -> list[tuple[dict[str, Any], str]]:
-    """The objects of a list, each with its place; what is none is left out and counted, unless reading is strict."""
+    """Return the objects of a list, each with its location. Other items are left out and counted as above."""
     found = []
     with skip_unreadable(warnings):
         for index, item in enumerate(as_list(value, location)):

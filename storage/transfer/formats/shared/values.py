@@ -1,4 +1,4 @@
-"""Checking decoded values, and saying in a message where and how one is not what it must be."""
+"""Checks decoded values; messages say where and how one is not what it must be."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from storage.transfer.formats.shared.records import UnparsedText
 
 @contextmanager
 def validating(location: str) -> Iterator[None]:
-    """Makes what pydantic refuses inside a BadInput that names the place and the field."""
+    """Turn pydantic's ValidationError into BadInput that names the location and the field."""
     try:
         yield
     except ValidationError as error:
@@ -22,46 +22,46 @@ def validating(location: str) -> Iterator[None]:
 
 
 def most(values: Sequence[object], fits: Callable[[object], bool]) -> bool:
-    """Whether at least half of the values fit, so that a few broken records do not hide a format."""
+    """Whether at least half of the values fit: a few broken records must not hide a format."""
     fitting = sum(map(fits, values))
     return fitting > 0 and len(values) <= 2 * fitting
 
 
 def as_object(value: object, location: str) -> dict[str, Any]:
-    """The value, which must be a JSON object. Raises BadInput."""
+    """Return the value if it is a JSON object. Raises BadInput otherwise."""
     if not isinstance(value, dict):
         raise errors.BadInput(f"{location}: must be an object, is {shape(value)}")
     return value
 
 
 def as_list(value: object, location: str) -> list[Any]:
-    """The value, which must be a JSON list. Raises BadInput."""
+    """Return the value if it is a JSON list. Raises BadInput otherwise."""
     if not isinstance(value, list):
         raise errors.BadInput(f"{location}: must be a list, is {shape(value)}")
     return value
 
 
 def as_text(value: object, location: str) -> str:
-    """The value, which must be a JSON string. Raises BadInput."""
+    """Return the value if it is a JSON string. Raises BadInput otherwise."""
     if not isinstance(value, str):
         raise errors.BadInput(f"{location}: must be a string, is {shape(value)}")
     return value
 
 
 def nonempty_text(value: object) -> str | None:
-    """The value where it is a text that is not empty, else None."""
+    """Return the value if it is a string that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def measure(value: object) -> float | None:
-    """The value where it is a number that a log can hold as a measure (finite, not negative), else None."""
+    """Return the value if it is a number that an event can store as a measure (finite, not negative), else None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
         return None
     return value
 
 
 def shape(value: object) -> str:
-    """What a JSON value looks like, for a message."""
+    """Describe a JSON value, for a message."""
     match value:
         case UnparsedText():
             return "text that is not JSON"

@@ -1,7 +1,7 @@
-"""YAML streams taken apart into their documents, none of them parsed.
+"""Splits a YAML stream into its documents without parsing them.
 
-A line that begins with `---` or `...` is a marker wherever it stands, in quotes and blocks too, so that lines are all
-that has to be looked at. https://yaml.org/spec/1.2.2/#92-streams
+A line that begins with `---` or `...` is always a marker, even inside quotes and blocks, so looking at lines is enough.
+https://yaml.org/spec/1.2.2/#92-streams
 """
 
 import re
@@ -11,23 +11,23 @@ from typing import BinaryIO, NamedTuple
 _START = re.compile(rb"---(?:\s|\Z)")
 _END = re.compile(rb"\.\.\.(?:\s|\Z)")
 _BETWEEN = re.compile(rb"\s*(?:[%#].*)?\Z|\.\.\.(?:\s|\Z)", re.DOTALL)
-"""A line that is no part of a document, or only of one that follows, such as a comment."""
+"""A line between documents, such as a comment or a directive."""
 
 _PIECE = 1024 * 1024
-"""Longer lines are read piece by piece."""
+"""Longer lines are read in pieces of this many bytes."""
 
 
 class YamlDocument(NamedTuple):
-    """The text of a document, None where it is too long, and the number of its first line."""
+    """The text of a document, None if it is too long, and the number of its first line."""
 
     line: int
     content: bytes | None
 
 
 def documents(stream: BinaryIO, limit: int, line: int = 1) -> Iterator[YamlDocument]:
-    """The documents of at most `limit` bytes, given the number of the stream's first line.
+    """Yield the documents of a stream whose first line has the number `line`. Content over `limit` bytes is None.
 
-    What follows the last one without being one is left out, unless it is all that there is.
+    Comments after the last document are dropped, unless there is nothing else.
     """
     current = _Collector(line, limit)
     found_any = False
@@ -46,7 +46,7 @@ def documents(stream: BinaryIO, limit: int, line: int = 1) -> Iterator[YamlDocum
 
 
 def _pieces(stream: BinaryIO, number: int) -> Iterator[tuple[int, bytes, bool]]:
-    """Lines with their numbers, longer ones in several pieces; the last says whether a line begins with it."""
+    """Lines with their numbers, long ones in several pieces; the flag says whether a line begins with the piece."""
     begins = True
     while piece := stream.readline(_PIECE):
         yield number, piece, begins
@@ -55,7 +55,7 @@ def _pieces(stream: BinaryIO, number: int) -> Iterator[tuple[int, bytes, bool]]:
 
 
 class _Collector:
-    """A document whose end has not come. `begun`: there is more of it than what may stand between documents."""
+    """Collects the lines of a document. `has_content`: there is more than may be between documents."""
 
     def __init__(self, line: int, limit: int) -> None:
         self.has_content = False

@@ -69,8 +69,8 @@ def logs(*values: Any) -> dict[str, list[Event]]:
     return visible_logs(steps_and_warnings(*values)[0])
 
 
-def told(log: list[Event]) -> list[str]:
-    """What happens in a log, in short."""
+def outline(log: list[Event]) -> list[str]:
+    """A short description of each event of a log."""
     return [_short(event) for event in log]
 
 

@@ -1,6 +1,5 @@
-"""Documents made for a test, read record by record, and what must hold of any."""
+"""Documents made for a test, and checks of what every reader promises."""
 
-import io
 import json
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -8,60 +7,36 @@ from typing import Any
 
 from storage import errors, events
 from storage.events import Event
-from storage.transfer.formats.registry import ForeignSession
+from storage.transfer.formats.registry import MODULES, ForeignSession
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ImportWarnings, Step
-from storage.transfer.formats.shared.records import Record, read_records
+from storage.transfer.formats.shared.records import Record
 from storage.views.surface import Surface
+from tests.storage.transfer.formats.logs import records_of, steps_of, steps_of_values, visible_logs
 from tests.storage.views.validity import check
 
 
 def encoded(value: object) -> bytes:
+    """A document that is one JSON value."""
     return json.dumps(value).encode()
 
 
 def lines(*values: object) -> bytes:
+    """A document of JSON lines."""
     return b"\n".join(encoded(value) for value in values)
 
 
 def read_steps(module: ModuleType, content: bytes) -> tuple[list[Step], ImportWarnings]:
-    """All steps, and what was lost; a broken record is counted, as an import does."""
-    warnings = ImportWarnings(lenient=True)
-    reader = module.reader("log", warnings)
-    steps: list[Step] = []
-    for record in read_records("log", io.BytesIO(content)):
-        assert isinstance(record, Record)
-        try:
-            steps += reader.add(record)
-        except errors.BadInput as error:
-            warnings.leave_out(error)
-    return [*steps, *reader.end()], warnings
-
-
-def logs(steps: Sequence[Step]) -> dict[str, list[Event]]:
-    """The events of each session, with their seqs."""
-    found: dict[str, list[Event]] = {}
-    for step in steps:
-        match step:
-            case ForeignSession():
-                assert step.key not in found
-                found[step.key] = list(step.events)
-            case ForeignEvent():
-                found[step.key].append(step.event)
-            case ForeignLabel():
-                assert step.key in found
-    return {key: numbered(log) for key, log in found.items()}
-
-
-def numbered(log: Sequence[Event]) -> list[Event]:
-    return [event.model_copy(update={"seq": seq}) for seq, event in enumerate(log)]
+    """All steps of a document, and the warnings; broken records are left out, as an import does."""
+    return steps_of(records_of("log", content), module.FORMAT, lenient=True)
 
 
 def surface(log: Sequence[Event]) -> list[Any]:
+    """The messages on the surface of a log."""
     return [json.loads(message) for message in Surface().add_all(log).openai()]
 
 
 def check_log(log: Sequence[Event]) -> None:
-    """Fails unless each event can be stored and the surface is valid at every cut."""
+    """Fail unless each event can be stored and the surface is valid at every cut."""
     folded = Surface()
     for event in log:
         stored = events.dump(event)
@@ -74,8 +49,36 @@ def check_log(log: Sequence[Event]) -> None:
 
 
 def check_prefixes(module: ModuleType, cut: Callable[[int], bytes], sizes: Sequence[int]) -> None:
-    """Fails unless every shorter document gives a beginning of the events that the whole one gives."""
-    whole = logs(read_steps(module, cut(sizes[-1]))[0])
+    """Fail unless each shorter document gives a prefix of the events of the whole one."""
+    whole = visible_logs(read_steps(module, cut(sizes[-1]))[0])
     for size in sizes:
-        for key, log in logs(read_steps(module, cut(size))[0]).items():
+        for key, log in visible_logs(read_steps(module, cut(size))[0]).items():
             assert log == whole[key][: len(log)], (size, key)
+
+
+def check_broken(format: str, good: object, broken: object) -> None:
+    """Fail unless a broken record is either read, or refused without a trace."""
+    reader = MODULES[format].reader("x", ImportWarnings())
+    try:
+        steps = reader.add(Record("x [0]", broken))
+    except errors.BadInput as error:
+        assert error.message.startswith("x [0]")
+        steps = ()
+        after = [*reader.add(Record("x [0]", good)), *reader.end()]
+        assert after == steps_of_values(format, [good])
+    for step in [*steps, *reader.end()]:
+        check_step(step)
+
+
+def check_step(step: Step) -> None:
+    """Fail unless the events of a step are valid in their stored form."""
+    match step:
+        case ForeignSession():
+            drafts = list(step.events)
+        case ForeignEvent():
+            drafts = [step.event]
+        case ForeignLabel():
+            drafts = []
+    for draft in drafts:
+        stored = events.dump(draft)
+        assert events.dump(events.ADAPTER.validate_python(stored)) == stored

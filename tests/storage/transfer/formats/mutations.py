@@ -1,4 +1,4 @@
-"""Records with something wrong in them, for readers that must refuse them or read on."""
+"""Broken records, which readers must either refuse or survive."""
 
 import copy
 import json
@@ -44,19 +44,19 @@ ODD: tuple[Any, ...] = (
     {"type": "text"},
     [{"type": "text", "text": 1}],
 )
-"""Values that hardly any field expects."""
+"""Values that hardly any field accepts."""
 SEEDS = st.integers(0, 2**32)
 
 
 def odd(value: Any, seed: int) -> Any:
-    """A copy of a JSON value with up to three of its parts, at any depth, deleted, doubled or made something odd."""
+    """A copy of a JSON value with up to three of its parts, at any depth, deleted, duplicated or replaced by `ODD`."""
     chance = random.Random(seed)
     changed = json.loads(json.dumps(value))
     for _ in range(chance.randint(1, 3)):
         paths = _paths(changed)
         if not paths:
             break
-        # Levels are drawn first, so that the few outer fields are hit as often as the many inner ones.
+        # Draw the depth first, so that the few outer fields are hit as often as the many inner ones.
         depth = chance.choice(sorted({len(path) for path in paths}))
         holder, name = _at(changed, chance.choice([path for path in paths if len(path) == depth]))
         match chance.randrange(6):
@@ -81,7 +81,7 @@ def _at(value: Any, path: tuple[Any, ...]) -> tuple[Any, Any]:
 
 
 def with_nesting(values: Sequence[Any]) -> Iterator[tuple[list[Any], int]]:
-    """The records, each field of each in turn nested deeper than a log takes, and which one it is in."""
+    """For each field of each record: the records with that field nested too deep, and the index of its record."""
     deep: list[Any] = []
     for _ in range(600):
         deep = [deep]
@@ -95,7 +95,7 @@ def with_nesting(values: Sequence[Any]) -> Iterator[tuple[list[Any], int]]:
 
 @st.composite
 def mutated(draw: st.DrawFn, values: Sequence[Any]) -> tuple[list[Any], int]:
-    """Some records in a row, one of them with a field deleted or of another type, and which one it is."""
+    """Some consecutive records, one of them with a field deleted or of another type, and the index of that one."""
     start = draw(st.integers(0, max(0, len(values) - 5)))
     chosen = [values[0], *values[max(1, start) : start + draw(st.integers(2, 12))]]
     index = draw(st.integers(0, len(chosen) - 1))
@@ -110,7 +110,7 @@ def mutated(draw: st.DrawFn, values: Sequence[Any]) -> tuple[list[Any], int]:
 
 
 def read_leniently(format: str, values: Sequence[Any]) -> tuple[list[Step], set[int]]:
-    """The steps of records, and which of them were refused. What else is raised goes on."""
+    """The steps of records, and the indices of those that were refused. Other exceptions propagate."""
     records = [Record(f"log line {index + 1}", value) for index, value in enumerate(values)]
     source = reader_for("log", records, format)
     steps: list[Step] = []
@@ -125,7 +125,7 @@ def read_leniently(format: str, values: Sequence[Any]) -> tuple[list[Step], set[
 
 
 def check(steps: Sequence[Step]) -> None:
-    """Fails unless sessions come before their events, a log takes each event, and the surfaces are valid."""
+    """Fail unless sessions precede their events, a log admits each event, and the surfaces are valid."""
     check_steps(steps)
     for log in visible_logs(steps).values():
         admission, surface = Admission(LogState(), (), 0), Surface()
@@ -137,7 +137,7 @@ def check(steps: Sequence[Step]) -> None:
 
 
 def check_steps(steps: Sequence[Step]) -> None:
-    """Fails unless sessions come before their events, and these are sound in themselves."""
+    """Fail unless sessions precede their events, and each event is valid."""
     known = set()
     for step in steps:
         if isinstance(step, ForeignSession):

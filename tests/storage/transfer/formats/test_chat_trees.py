@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from storage.transfer.formats.registry import read_document
 from storage.views.surface import Surface
+from tests.storage.transfer.formats.documents import check_broken
 from tests.storage.transfer.formats.logs import (
     CHATGPT_EXPORT,
     CHATGPT_TREE,
@@ -17,9 +18,10 @@ from tests.storage.transfer.formats.logs import (
     counts,
     messages,
     read_log,
+    visible_by_id,
+    visible_logs,
 )
 from tests.storage.transfer.formats.mutations import odd
-from tests.storage.transfer.formats.readers import check_broken, visible, visible_by_id
 from tests.storage.views.validity import check
 
 
@@ -29,7 +31,7 @@ def values(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "format", "sessions", "forks", "told", "calls"),
+    ("name", "format", "sessions", "forks", "expected", "calls"),
     [
         (CHATGPT_EXPORT, "chatgpt", 2, 0, (5, 9, 5, 2), 4),
         (CHATGPT_TREE, "chatgpt", 1, 2, (5, 6, 0, 1), 0),
@@ -37,19 +39,19 @@ def values(name: str) -> list[dict[str, Any]]:
     ],
 )
 def test_the_real_exports_keep_every_message_once(
-    name: str, format: str, sessions: int, forks: int, told: tuple[int, int, int, int], calls: int
+    name: str, format: str, sessions: int, forks: int, expected: tuple[int, int, int, int], calls: int
 ) -> None:
     reading = read_log(name)
     assert reading.format == format
     assert sum(session.counted for session in reading.sessions) == sessions
     assert sum(session.source is not None for session in reading.sessions) == forks
-    assert messages(reading.sessions) == told
+    assert messages(reading.sessions) == expected
     assert counts(reading.sessions)["tool/call"] == calls
 
 
 @pytest.mark.parametrize("name", [CHATGPT_EXPORT, CHATGPT_TREE, LIBRECHAT])
 def test_the_surface_of_a_real_export_is_valid_at_every_cut(name: str) -> None:
-    for log in visible(read_log(name).sessions).values():
+    for log in visible_logs(read_log(name).sessions).values():
         surface = Surface()
         for event in log:
             check(surface.add(event))
@@ -71,7 +73,7 @@ def test_a_conversation_that_has_grown_gives_the_same_sessions_and_more() -> Non
             assert all(log == full[id][: len(log)] for id, log in part.items())
 
 
-def test_the_branch_that_is_shown_is_told() -> None:
+def test_the_branch_that_is_shown_is_named() -> None:
     main = read_log(CHATGPT_TREE).sessions[0]
     facts = json.loads(main.metadata or "")
     assert facts["currentSession"] == f"{main.id}:{facts['current_node']}"
@@ -90,12 +92,12 @@ def test_flat_messages_of_librechat_give_the_same_logs_as_nested_ones() -> None:
 
 
 @given(st.integers(0, 2**32))
-def test_a_broken_conversation_of_chatgpt_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
+def test_a_broken_conversation_of_chatgpt_is_read_or_refused_without_a_trace(seed: int) -> None:
     good = values(CHATGPT_TREE)[0]
     check_broken("chatgpt", good, odd(good, seed))
 
 
 @given(st.integers(0, 2**32))
-def test_a_broken_conversation_of_librechat_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
+def test_a_broken_conversation_of_librechat_is_read_or_refused_without_a_trace(seed: int) -> None:
     [good] = values(LIBRECHAT)
     check_broken("librechat", good, odd(good, seed))

@@ -1,4 +1,4 @@
-"""Logs of Claude Code: parts become messages, a tree of records sessions and branches."""
+"""Logs of Claude Code: parts become messages, and a tree of records becomes sessions and branches."""
 
 import json
 from typing import Any
@@ -27,13 +27,13 @@ from tests.storage.transfer.formats.claude_logs import (
     call,
     labels,
     logs,
+    outline,
     record,
     result,
     sessions,
     steps_and_warnings,
     text,
     thought,
-    told,
     user,
 )
 
@@ -73,7 +73,7 @@ def test_a_turn_with_thoughts_calls_and_results_in_several_records() -> None:
         StepEnd(**step, token_count=20, model_output=output.replace(" ", ""), timestamp=START + 6000),
     ]
     assert [event.model_copy(update={"seq": -1}) for event in events[: len(expected)]] == expected
-    assert told(events[len(expected) :]) == ["step/start", "assistant done", "step/end", "turn/end"]
+    assert outline(events[len(expected) :]) == ["step/start", "assistant done", "step/end", "turn/end"]
     assert events[-1].timestamp == START + 7000
 
 
@@ -86,7 +86,7 @@ def test_a_result_between_the_calls_of_a_message_leaves_its_step_open() -> None:
         result("r2", "a2", "c2"),
         answer("a3", "r2", "m2", text("done"), second=9),
     )
-    assert told(events) == [
+    assert outline(events) == [
         *("turn/start", "user hello", "step/start", "tool/call c1", "tool/result c1", "tool/call c2"),
         *("tool/result c2", "step/end", "step/start", "assistant done"),
     ]
@@ -94,7 +94,7 @@ def test_a_result_between_the_calls_of_a_message_leaves_its_step_open() -> None:
     assert events[7].timestamp == START
 
 
-def test_a_thought_is_held_back_until_it_is_known_what_it_led_to() -> None:
+def test_a_thought_is_held_back_until_the_part_after_it() -> None:
     steps, warnings = steps_and_warnings(PROMPT, answer("a1", "u1", "m1", thought("hm")))
     assert len(steps) == 4
     assert warnings == ["1 record at the end of the log held back until its message is complete"]
@@ -113,14 +113,14 @@ def test_a_thought_is_held_back_until_it_is_known_what_it_led_to() -> None:
     ]
 
 
-def test_an_interruption_ends_the_turn_and_tells_the_thought_that_was_cut_off() -> None:
+def test_an_interruption_ends_the_turn_and_logs_the_thought_that_was_cut_off() -> None:
     events = main(
         PROMPT,
         answer("a1", "u1", "m1", thought("hm"), second=1),
         user("u2", "a1", [text("[Request interrupted by user]")], 2),
         user("u3", "u2", "again", 3),
     )
-    assert told(events)[3:] == [
+    assert outline(events)[3:] == [
         *("assistant ", "step/end Request interrupted by user", "user [Request interrupted by user]"),
         *("turn/end Request interrupted by user", "turn/start", "user again"),
     ]
@@ -130,20 +130,20 @@ def test_an_interruption_ends_the_turn_and_tells_the_thought_that_was_cut_off() 
     assert events[6].timestamp == START + 2000
 
 
-def test_several_texts_of_a_message_become_messages_of_one_step() -> None:
+def test_several_texts_in_a_message_become_messages_of_one_step() -> None:
     values = (PROMPT, ANSWER, answer("a2", "a1", "m1", text("there")), answer("a3", "a2", "m1", call("c")))
-    assert told(main(*values))[2:] == ["step/start", "assistant hi", "assistant there", "tool/call c"]
-    assert steps_and_warnings(*values)[1] == ["1 answer in several texts became as many messages"]
+    assert outline(main(*values))[2:] == ["step/start", "assistant hi", "assistant there", "tool/call c"]
+    assert steps_and_warnings(*values)[1] == ["1 answer with several texts became several messages"]
 
 
 def test_messages_without_an_id_are_messages_of_their_own() -> None:
     events = main(PROMPT, answer("a1", "u1", None, text("a")), answer("a2", "a1", None, text("b")))
-    assert told(events)[2:] == ["step/start", "assistant a", "step/end", "step/start", "assistant b"]
+    assert outline(events)[2:] == ["step/start", "assistant a", "step/end", "step/start", "assistant b"]
 
 
 def test_a_prompt_ends_the_turn_before_it_at_that_turns_last_time() -> None:
     events = main(PROMPT, ANSWER, user("u2", "a1", "more", 30))
-    assert told(events)[4:] == ["step/end", "turn/end", "turn/start", "user more"]
+    assert outline(events)[4:] == ["step/end", "turn/end", "turn/start", "user more"]
     assert (events[4].timestamp, events[5].timestamp, events[5].status) == (START + 1000, START + 1000, "SUCCESS")
 
 
@@ -157,7 +157,7 @@ def test_a_turn_without_an_answer_failed() -> None:
 def test_a_turns_duration_ends_it() -> None:
     ended = record("system", "s1", "a1", 8, subtype="turn_duration", durationMs=8000)
     events = main(PROMPT, ANSWER, ended)
-    assert told(events)[4:] == ["custom system/turn_duration", "step/end", "turn/end"]
+    assert outline(events)[4:] == ["custom system/turn_duration", "step/end", "turn/end"]
     assert events[4].data == '{"subtype":"turn_duration","durationMs":8000}'
     assert events[6].timestamp == START + 8000
 
@@ -167,14 +167,14 @@ def test_a_refusal_fails_the_turn() -> None:
     assert (events[-1].status, events[-1].error) == (RunStatus.FAILED, "refusal")
 
 
-def test_a_failed_call_of_the_model_is_no_message() -> None:
+def test_a_failed_model_call_is_not_a_message() -> None:
     failed = answer("a1", "u1", "m1", text("API Error: 529"), isApiErrorMessage=True, error="overloaded", second=4)
     events = main(PROMPT, failed)
-    assert told(events)[2:] == ["step/start", "step/end API Error: 529", "turn/end API Error: 529"]
+    assert outline(events)[2:] == ["step/start", "step/end API Error: 529", "turn/end API Error: 529"]
     assert events[-1].status is RunStatus.FAILED
 
 
-def test_parallel_results_are_no_branches() -> None:
+def test_parallel_results_are_not_branches() -> None:
     values = (
         PROMPT,
         answer("a1", "u1", "m1", call("c1")),
@@ -187,7 +187,7 @@ def test_parallel_results_are_no_branches() -> None:
     assert len(sessions(*values)) == 1
 
 
-def test_a_prompt_in_the_place_of_another_begins_a_branch_at_its_seq() -> None:
+def test_a_second_prompt_after_the_same_record_begins_a_branch_at_its_seq() -> None:
     values = (
         PROMPT,
         ANSWER,
@@ -201,12 +201,12 @@ def test_a_prompt_in_the_place_of_another_begins_a_branch_at_its_seq() -> None:
     assert (branch.key, branch.source, branch.parent, branch.at_seq) == (f"{SESSION}:u3", SESSION, SESSION, 6)
     assert (branch.label, branch.counted, root.counted) == ("second try", False, True)
     found = logs(*values)
-    assert told(found[SESSION])[6:] == [
+    assert outline(found[SESSION])[6:] == [
         *("turn/start", "user first try", "step/start", "assistant one", "step/end", "step/start"),
         "assistant one, late",
     ]
-    assert told(found[branch.key]) == [
-        *told(found[SESSION])[:6],
+    assert outline(found[branch.key]) == [
+        *outline(found[SESSION])[:6],
         *("turn/start", "user second try", "step/start", "assistant two"),
     ]
 
@@ -225,11 +225,11 @@ def test_the_first_prompt_can_be_typed_again_and_a_branch_can_branch() -> None:
         (f"{SESSION}:u2", SESSION, 0),
         (f"{SESSION}:u4", f"{SESSION}:u2", 6),
     ]
-    assert told(found[f"{SESSION}:u4"])[-2:] == ["turn/start", "user y"]
-    assert told(found[SESSION]) == ["turn/start", "user hello"]
+    assert outline(found[f"{SESSION}:u4"])[-2:] == ["turn/start", "user y"]
+    assert outline(found[SESSION]) == ["turn/start", "user hello"]
 
 
-def test_a_log_whose_records_name_no_parents_is_one_line() -> None:
+def test_a_log_whose_records_name_no_parents_is_one_thread() -> None:
     values = [{name: value for name, value in each.items() if name != "parentUuid"} for each in (PROMPT, ANSWER)]
     assert len(sessions(*values, {**values[0], "uuid": "u2"})) == 1
 
@@ -244,7 +244,7 @@ def test_a_compaction_replaces_all_that_came_before() -> None:
         answer("a2", "u2", "m2", text("on"), second=5, stop_reason="end_turn"),
     )
     events = main(*values)
-    assert told(events)[4:] == [
+    assert outline(events)[4:] == [
         *("tool/result c1", "custom system/compact_boundary", "step/end", "user so far"),
         *("step/start", "assistant on", "step/end", "turn/end"),
     ]
@@ -261,7 +261,7 @@ def test_a_compaction_at_the_start_is_a_message_like_others_and_kept_messages_ar
     ]
 
 
-def test_a_sub_agent_in_a_file_of_its_own_stands_under_its_session() -> None:
+def test_a_sub_agent_in_a_file_of_its_own_is_a_child_of_its_session() -> None:
     [agent] = sessions(user("u1", None, "look", isSidechain=True, agentId="a7"))
     assert (agent.key, agent.id, agent.parent, agent.parent_id) == (f"{SESSION}:a7", f"{SESSION}:a7", None, SESSION)
     assert json.loads(agent.metadata or "") == {"sessionId": SESSION, "agentId": "a7", "cwd": "/w"}
@@ -287,8 +287,8 @@ def test_sub_agents_and_side_chains_of_one_file_are_children() -> None:
     ]
     for own, words in (("x1", "one"), ("y1", "two"), ("z", "three")):
         expected = ["turn/start", f"user {words}", "step/start", f"assistant from {words}"]
-        assert told(found[f"{SESSION}:{own}"]) == expected
-    assert told(found[SESSION])[-1] == "tool/result c1"
+        assert outline(found[f"{SESSION}:{own}"]) == expected
+    assert outline(found[SESSION])[-1] == "tool/result c1"
     [step] = [event for event in found[f"{SESSION}:z"] if isinstance(event, StepStart)]
     assert step.agent_name == "z"
 
@@ -299,7 +299,7 @@ def test_a_forked_session_repeats_the_one_that_it_was_copied_from() -> None:
     assert json.loads(fork.metadata or "")["forkedFrom"] == "s0"
 
 
-def test_a_session_that_goes_on_in_the_log_of_another_is_a_fork_of_it() -> None:
+def test_a_session_that_continues_another_in_its_log_is_a_fork_of_it() -> None:
     values = (PROMPT, ANSWER, user("u2", "a1", "on", sessionId="s2"), user("u3", "a1", "else", sessionId="s3"))
     found = logs(*values)
     assert [(each.key, each.source, each.at_seq) for each in sessions(*values)] == [
@@ -307,11 +307,11 @@ def test_a_session_that_goes_on_in_the_log_of_another_is_a_fork_of_it() -> None:
         ("s2", SESSION, 4),
         ("s3", SESSION, 4),
     ]
-    expected = [*told(found[SESSION]), "step/end", "turn/end", "turn/start", "user on"]
-    assert told(found["s2"]) == expected
+    expected = [*outline(found[SESSION]), "step/end", "turn/end", "turn/start", "user on"]
+    assert outline(found["s2"]) == expected
 
 
-def test_a_session_that_goes_on_at_an_unknown_point_shares_no_events() -> None:
+def test_a_session_that_continues_from_an_unknown_point_shares_no_events() -> None:
     values = (PROMPT, ANSWER, user("u2", "a1", "x"), user("u3", "u1", "on", sessionId="s2"))
     fork = sessions(*values)[1]
     assert (fork.source, fork.at_seq, fork.parent) == (SESSION, None, SESSION)
@@ -325,19 +325,19 @@ def test_a_label_is_the_first_prompt_until_a_title_comes() -> None:
     assert labels(meta, user("u1", "u0", "hello")) == {SESSION: "hello"}
     assert labels(PROMPT, ai) == {SESSION: "Generated"}
     assert labels(custom, PROMPT, ai, custom) == {SESSION: "Mine"}
-    assert told(main(PROMPT, custom, ai)) == ["turn/start", "user hello", "custom ai-title"]
+    assert outline(main(PROMPT, custom, ai)) == ["turn/start", "user hello", "custom ai-title"]
 
 
-def test_a_summary_names_the_session_of_its_leaf_alone() -> None:
+def test_a_summary_names_only_the_session_of_its_leaf() -> None:
     summary = {"type": "summary", "summary": "About", "leafUuid": "a1"}
     assert labels(PROMPT, ANSWER, summary) == {SESSION: "About"}
     assert labels(summary, PROMPT, ANSWER) == {SESSION: "About"}
     other = summary | {"leafUuid": "of another file"}
     assert labels(other, PROMPT, ANSWER) == {SESSION: "hello"}
-    assert told(main(other, PROMPT))[0] == "custom summary"
+    assert outline(main(other, PROMPT))[0] == "custom summary"
 
 
-def test_what_is_no_message_is_kept_as_custom() -> None:
+def test_a_record_that_is_not_a_message_is_kept_as_custom() -> None:
     values = (
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {"a": 1}, "isSnapshotUpdate": False},
         {"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION, "content": "later"},
@@ -361,26 +361,26 @@ def test_what_is_no_message_is_kept_as_custom() -> None:
     assert steps_and_warnings(*values)[1] == []
 
 
-def test_what_a_command_stands_for_is_the_prompt() -> None:
+def test_the_expansion_of_a_command_is_the_prompt() -> None:
     events = main(
         user("u1", None, "<command-name>/review</command-name><command-args>this file</command-args>"),
         user("u2", "u1", [text("Review the file.")], isMeta=True),
     )
-    assert told(events) == ["custom user/command", "turn/start", "user Review the file."]
+    assert outline(events) == ["custom user/command", "turn/start", "user Review the file."]
     assert events[1].query == "/review this file"
 
 
-def test_a_command_in_the_place_of_a_prompt_begins_a_branch() -> None:
+def test_a_command_after_the_same_record_as_a_prompt_begins_a_branch() -> None:
     command = user("u3", "a1", "<command-name>/review</command-name>")
     found = logs(PROMPT, ANSWER, user("u2", "a1", "x"), command, user("u4", "u3", "Review.", isMeta=True))
     expected = ["custom user/command", "turn/start", "user Review."]
-    assert told(found[f"{SESSION}:u3"])[6:] == expected
+    assert outline(found[f"{SESSION}:u3"])[6:] == expected
 
 
 def test_a_prompt_that_was_queued_comes_while_the_turn_runs() -> None:
     queued = {"type": "queued_command", "prompt": "also this", "commandMode": "prompt"}
     events = main(PROMPT, answer("a1", "u1", "m1", call("c")), record("attachment", "t1", "a1", attachment=queued))
-    assert told(events)[-1] == "user also this"
+    assert outline(events)[-1] == "user also this"
     assert events[-1].turn_id == "turn-1"
 
 
@@ -404,7 +404,7 @@ def test_results_may_be_parts_errors_or_come_with_text() -> None:
         (None, None, None),
     ]
     assert json.loads(results[1].blocks or "") == [text("a"), image]
-    assert told(events)[-3:] == [
+    assert outline(events)[-3:] == [
         "step/end Request interrupted by user",
         "user [Request interrupted by user]",
         "turn/end Request interrupted by user",
@@ -445,11 +445,11 @@ def test_orphan_results_and_calls_and_reused_ids_are_kept() -> None:
 
 def test_a_record_given_twice_counts_once() -> None:
     values = (PROMPT, ANSWER, PROMPT, ANSWER)
-    assert told(main(*values)) == ["turn/start", "user hello", "step/start", "assistant hi"]
+    assert outline(main(*values)) == ["turn/start", "user hello", "step/start", "assistant hi"]
     assert steps_and_warnings(*values)[1] == ["2 records given twice, left out the second time"]
 
 
-def test_facts_that_change_are_told_under_their_names() -> None:
+def test_facts_that_change_are_logged_under_their_names() -> None:
     [session] = sessions(PROMPT | {"gitBranch": "main"})
     assert json.loads(session.metadata or "") == {"cwd": "/w", "gitBranch": "main"}
     moved = main(PROMPT, ANSWER | {"cwd": "/other"})
@@ -476,12 +476,12 @@ def test_zero_characters_survive_and_lone_surrogates_are_replaced() -> None:
     assert labels(user("u1", None, "x\ud800")) == {SESSION: "x\ufffd"}
 
 
-def test_an_id_that_no_session_can_have_is_replaced_by_the_same_one_each_time() -> None:
+def test_an_id_that_is_not_valid_is_replaced_by_the_same_one_each_time() -> None:
     values = (PROMPT | {"sessionId": "not legal"}, user("s", None, "x", sessionId="not legal", isSidechain=True))
     first, again = sessions(*values), sessions(values[1])
     assert first[0].id == again[0].parent_id
     assert first[1].id == again[0].id
-    assert steps_and_warnings(values[0])[1] == ["1 session got another id, as its own cannot be one here"]
+    assert steps_and_warnings(values[0])[1] == ["1 session got another id, as its own is not a valid session id"]
 
 
 def test_records_wait_for_their_session() -> None:
@@ -490,11 +490,11 @@ def test_records_wait_for_their_session() -> None:
     steps, warnings = steps_and_warnings(*([queued] * 1001))
     assert steps == []
     assert "1 record after 1000 others without a session left out" in warnings
-    assert told(main(queued, {**queued, "sessionId": "s2"}, PROMPT))[0] == "custom queue-operation"
+    assert outline(main(queued, {**queued, "sessionId": "s2"}, PROMPT))[0] == "custom queue-operation"
 
 
 def test_a_record_without_a_session_belongs_to_the_one_before() -> None:
-    assert told(main(PROMPT, {**ANSWER, "sessionId": None, "parentUuid": 5}))[-1] == "assistant hi"
+    assert outline(main(PROMPT, {**ANSWER, "sessionId": None, "parentUuid": 5}))[-1] == "assistant hi"
 
 
 @pytest.mark.parametrize(
@@ -513,7 +513,7 @@ def test_a_record_without_a_session_belongs_to_the_one_before() -> None:
         (result("x", "u1", "c", toolUseResult=10**30), "log line 2: toolUseResult: an integer"),
     ],
 )
-def test_a_broken_record_is_refused_with_its_place_and_leaves_no_trace(value: object, message: str) -> None:
+def test_a_broken_record_is_refused_with_its_location_and_leaves_no_trace(value: object, message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
         steps_and_warnings(PROMPT, value)
     steps, warnings = steps_and_warnings(PROMPT, value, ANSWER, lenient=True)
@@ -526,7 +526,7 @@ def test_a_message_without_any_session_is_refused() -> None:
         steps_and_warnings({**PROMPT, "sessionId": None})
 
 
-def test_the_format_is_told_by_what_only_it_writes() -> None:
+def test_the_format_is_recognised_by_what_only_it_writes() -> None:
     assert fits([PROMPT])
     assert fits([{"type": "summary", "summary": "x", "leafUuid": "y"}])
     assert fits([{"type": "permission-mode", "sessionId": "s"}, PROMPT])

@@ -1,4 +1,4 @@
-"""Real logs of Claude Code: MANIFEST's counts, every cut, and records that are broken in any way."""
+"""Real logs of Claude Code: the counts of MANIFEST, every cut, and records broken in any way."""
 
 import copy
 import json
@@ -33,19 +33,19 @@ def log_of(name: str) -> list[Event]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_real_log_is_told_by_its_records(name: str) -> None:
+def test_a_real_log_is_recognised_by_its_records(name: str) -> None:
     assert fits([record.value for record in FOUND[name][:20] if isinstance(record, Record)])
 
 
 @pytest.mark.parametrize(
     ("name", "user", "assistant", "calls"),
     [
-        # Of the 21 user records one is meta, and two are a typed command and what it printed: no messages.
+        # Of the 21 user records one is meta, and two are a typed command and its output: not messages.
         # The 132 assistant records are parts of 55 messages.
         (COMPACTED, 18, 55, 48),
         # 30 assistant records are parts of 11 messages.
         (TURN, 1, 11, 14),
-        # 23 assistant records are parts of 6 messages; three are calls alone, which need no message of their own.
+        # 23 assistant records are parts of 6 messages; three hold only calls, which need no message of their own.
         (AGENT, 1, 3, 20),
         (IMAGE, 1, 0, 0),
     ],
@@ -78,7 +78,7 @@ def test_the_durations_and_tokens_of_the_log_are_on_its_events() -> None:
     assert all(event.token_count for name in NAMES for event in log_of(name) if isinstance(event, StepEnd))
 
 
-def test_what_is_lost_is_counted() -> None:
+def test_losses_are_counted() -> None:
     assert {name: steps_of(FOUND[name])[1].messages() for name in NAMES} == {
         COMPACTED: ["14 user records lost thinkingMetadata", "55 thinkings lost signature"],
         TURN: ["1 user record lost thinkingMetadata", "11 thinkings lost signature"],
@@ -87,7 +87,7 @@ def test_what_is_lost_is_counted() -> None:
     }
 
 
-def test_each_log_is_one_session_and_the_sub_agents_stands_under_the_one_that_ran_it() -> None:
+def test_each_log_is_one_session_and_the_sub_agents_is_a_child_of_the_one_that_ran_it() -> None:
     found = {name: [s for s in steps_of(FOUND[name])[0] if isinstance(s, ForeignSession)] for name in NAMES}
     assert [len(sessions) for sessions in found.values()] == [1, 1, 1, 1]
     assert found[AGENT][0].parent_id == found[TURN][0].id
@@ -133,24 +133,24 @@ def test_every_event_names_turns_and_steps_that_began(name: str) -> None:
         assert event.step_id is None or (event.turn_id, event.step_id) in steps
 
 
-def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+def paths(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(location for key, item in inner for location in places(item, (*path, key)))]
+    return [path, *(found for key, item in inner for found in paths(item, (*path, key)))]
 
 
-ODD = st.sampled_from(
+ODD: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, -1, 10**30, 1e300, 0.5, "", "x", "\ud800\0", "a b" * 200, [], {}, [[]], [{}], {"type": None}]
 ).map(copy.deepcopy)
 
 
 @st.composite
 def broken_logs(draw: st.DrawFn) -> list[Any]:
-    """Records of real logs in a row, some with fields changed or taken away, some given twice or moved."""
+    """Consecutive records of real logs, some with fields changed or removed, some repeated or moved."""
     start = draw(st.integers(0, len(VALUES) - 2))
     values = [copy.deepcopy(value) for value in VALUES[start : start + draw(st.integers(2, 12))]]
     for _ in range(draw(st.integers(1, 6))):
         value = draw(st.sampled_from(values))
-        path = draw(st.sampled_from(places(value)[1:] or [()]))
+        path = draw(st.sampled_from(paths(value)[1:] or [()]))
         if not path:
             continue
         inner: Any = value
@@ -164,7 +164,7 @@ def broken_logs(draw: st.DrawFn) -> list[Any]:
 
 
 @given(broken_logs())
-def test_whatever_a_record_holds_it_is_read_or_refused(values: list[Any]) -> None:
+def test_any_record_is_read_or_refused(values: list[Any]) -> None:
     source = reader("log", ImportWarnings())
     steps: list[Step] = []
     for number, value in enumerate(values):
@@ -173,7 +173,7 @@ def test_whatever_a_record_holds_it_is_read_or_refused(values: list[Any]) -> Non
         except errors.BadInput as error:
             assert error.message.startswith(f"log line {number}: ")
     steps += source.end()
-    keys = set()
+    keys: set[str] = set()
     for step in steps:
         if isinstance(step, ForeignSession):
             assert step.key not in keys

@@ -42,7 +42,7 @@ def real() -> tuple[list[Step], ImportWarnings]:
     return steps_of(records_of(*document(LOG)))
 
 
-def read_document(*values: Any) -> tuple[list[Step], ImportWarnings]:
+def read_values(*values: Any) -> tuple[list[Step], ImportWarnings]:
     return steps_of([Record(f"log line {index + 1}", value) for index, value in enumerate(values)], "codex")
 
 
@@ -73,8 +73,8 @@ def call(id: Any, second: int = 1, **fields: Any) -> Any:
     )
 
 
-def output(id: Any, told: Any = "ok", second: int = 1) -> Any:
-    return item("function_call_output", second, call_id=id, output=told)
+def output(id: Any, content: Any = "ok", second: int = 1) -> Any:
+    return item("function_call_output", second, call_id=id, output=content)
 
 
 def tokens(last: int, total: int, second: int = 1) -> Any:
@@ -91,7 +91,7 @@ def complete(id: str = "t1", second: int = 1) -> Any:
 
 
 def events(*values: Any) -> list[Event]:
-    [log] = visible_logs(read_document(meta(), *values)[0]).values()
+    [log] = visible_logs(read_values(meta(), *values)[0]).values()
     return log
 
 
@@ -137,7 +137,7 @@ def test_the_real_log_has_the_counts_of_its_manifest() -> None:
     assert max(groups.values()) == 3
 
 
-def test_the_real_log_is_told_by_its_header() -> None:
+def test_the_real_log_is_recognised_by_its_header() -> None:
     steps, warnings = real()
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id == "019e1625-789d-76c0-80ab-3724b5ddb799"
@@ -148,7 +148,7 @@ def test_the_real_log_is_told_by_its_header() -> None:
     assert [step for step in steps if isinstance(step, ForeignLabel)] == [ForeignLabel(session.key, "show tools")]
     assert warnings.kinds() == {
         # 2 messages of the user and 13 of the model, 3 ends of web searches
-        "record repeating for display what is logged anyway left out": 18,
+        "record that repeats another one for display left out": 18,
         "reasoning that cannot be read kept as custom": 25,
         # 3 web searches, 43 ends of commands and 3 of patches
         "record of another type kept as custom": 49,
@@ -165,15 +165,17 @@ def test_runs_of_the_real_log_show_its_questions_durations_and_tokens() -> None:
     first, second = runs(log, "s")
     assert (first.query, second.query) == ("show tools", "let's update the defailt context compart to 90 in env var")
     assert (first.status, second.status) == (RunStatus.SUCCESS, RunStatus.SUCCESS)
-    # From the record that starts the task to the one that ends it; the log tells 15.481 s for it.
+    # From the record that starts the task to the one that ends it; the log reports 15.481 s.
     assert first.duration_ms == 15_418
-    # What is told of each call adds up to what is told last of all calls together.
+    # The token counts of the calls add up to the last total.
     counts = [value["payload"]["info"] for value in values if value["payload"].get("type") == "token_count"]
     assert (first.token_count or 0) + (second.token_count or 0) == counts[-1]["total_token_usage"]["total_tokens"]
-    lasted = [each.duration_ms for each in of_type(ToolResult, log) if each.duration_ms is not None]
-    told = [value["payload"].get("output") for value in values if value["payload"].get("type", "").endswith("_output")]
-    assert len(lasted) == sum("Wall time: " in each or "duration_seconds" in each for each in told) == 99
-    assert lasted[0] == 1003.7
+    durations = [each.duration_ms for each in of_type(ToolResult, log) if each.duration_ms is not None]
+    outputs = [
+        value["payload"].get("output") for value in values if value["payload"].get("type", "").endswith("_output")
+    ]
+    assert len(durations) == sum("Wall time: " in each or "duration_seconds" in each for each in outputs) == 99
+    assert durations[0] == 1003.7
     assert json.loads(of_type(StepEnd, log)[0].model_output or "")["model"] == "gpt-5.5"
 
 
@@ -202,7 +204,7 @@ def test_a_log_takes_the_events_of_the_real_log() -> None:
     mutations.check(real()[0])
 
 
-# What a log can hold
+# Contents of a log
 
 
 def test_only_rollouts_are_recognised() -> None:
@@ -217,15 +219,15 @@ def test_only_rollouts_are_recognised() -> None:
     assert not codex.fits([None, 3, "x", [], {}, {"role": "user", "content": "hi"}])
 
 
-def test_what_is_told_twice_is_taken_once() -> None:
+def test_duplicates_are_read_once() -> None:
     values = [message("user", "hi"), event("user_message", message="hi"), event("agent_message", message="yes")]
-    steps, warnings = read_document(meta(), *values, message("assistant", "yes"))
+    steps, warnings = read_values(meta(), *values, message("assistant", "yes"))
     [log] = visible_logs(steps).values()
     assert surface(log) == [("user", "hi"), ("assistant", "yes")]
-    assert warnings.kinds() == {"record repeating for display what is logged anyway left out": 2}
+    assert warnings.kinds() == {"record that repeats another one for display left out": 2}
 
 
-def test_what_codex_puts_in_before_a_turn_stands_outside_of_it() -> None:
+def test_what_codex_inserts_before_a_turn_is_outside_it() -> None:
     log = events(
         start(second=1),
         message("developer", "rules", "more rules"),
@@ -272,9 +274,9 @@ def test_a_token_count_after_the_outputs_belongs_to_their_step() -> None:
     assert len(of_type(StepStart, log)) == 2
 
 
-def test_a_token_count_told_again_counts_once_and_one_of_no_call_is_left_out() -> None:
+def test_a_repeated_token_count_counts_once_and_one_outside_a_step_is_left_out() -> None:
     values = [start(), message("user", "go"), call("a"), tokens(10, 10), tokens(10, 10), output("a")]
-    steps, warnings = read_document(meta(), *values, tokens(10, 10), tokens(4, 14), event("token_count", info=None))
+    steps, warnings = read_values(meta(), *values, tokens(10, 10), tokens(4, 14), event("token_count", info=None))
     [log] = visible_logs(steps).values()
     assert [each.token_count for each in of_type(StepEnd, log)] == [10]
     assert warnings.kinds() == {"token count outside a step left out": 1}
@@ -306,7 +308,7 @@ def test_call_ids_used_again_pair_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "duration"),
+    ("content", "duration"),
     [
         ("Chunk ID: a\nWall time: 1.0037 seconds\nProcess exited with code 0\nOutput:\nx", 1003.7),
         ("Exit code: 0\nWall time: 12 seconds\nOutput:\n", 12000),
@@ -319,13 +321,13 @@ def test_call_ids_used_again_pair_in_order() -> None:
         ("Wall time: " + "9" * 200 + " seconds\n", None),
     ],
 )
-def test_an_output_tells_its_duration(told: Any, duration: float | None) -> None:
-    [answered] = of_type(ToolResult, events(call("a"), output("a", told)))
+def test_an_output_reports_its_duration(content: Any, duration: float | None) -> None:
+    [answered] = of_type(ToolResult, events(call("a"), output("a", content)))
     assert answered.duration_ms == duration
-    assert json.loads(answered.result or "") == told
+    assert json.loads(answered.result or "") == content
 
 
-def test_a_duration_told_before_the_output_is_that_of_the_call() -> None:
+def test_a_duration_reported_before_the_output_is_that_of_the_call() -> None:
     ended = event("exec_command_end", call_id="a", exit_code=0, duration={"secs": 5, "nanos": 87741459})
     log = events(call("a"), ended, output("a"))
     assert [each.duration_ms for each in of_type(ToolResult, log)] == [5088]
@@ -340,7 +342,7 @@ def test_pictures_and_failures_of_outputs_are_kept() -> None:
     assert (failed.result, failed.error) == (None, "denied")
 
 
-def test_reasoning_goes_to_the_message_after_it_else_to_the_step() -> None:
+def test_reasoning_belongs_to_the_next_message_or_else_to_the_step() -> None:
     def thought(text: str) -> Any:
         return item("reasoning", summary=[{"type": "summary_text", "text": text}], content=None)
 
@@ -378,11 +380,11 @@ def test_a_turn_whose_end_is_missing_has_failed_when_the_next_begins() -> None:
     assert (ended.turn_id, ended.status, ended.error) == ("t1", RunStatus.FAILED, "its end is not in the log")
 
 
-def test_a_turn_in_which_nothing_is_said_is_told_with_its_end() -> None:
+def test_an_empty_turn_is_logged_with_its_end() -> None:
     assert types(events(start(), complete())) == ["turn/start", "turn/end"]
-    steps, warnings = read_document(meta(), start())
+    steps, warnings = read_values(meta(), start())
     assert len(steps) == 1
-    assert warnings.kinds() == {"turn at the end of the log held back until something is said in it": 1}
+    assert warnings.kinds() == {"turn at the end of the log held back until it has a message": 1}
 
 
 def test_the_end_of_another_turn_is_kept_as_custom() -> None:
@@ -397,7 +399,7 @@ def test_turn_ids_used_again_get_others() -> None:
     assert len(of_type(TurnEnd, log)) == 2
 
 
-def test_without_marks_a_turn_runs_from_a_question_to_the_response_without_calls() -> None:
+def test_without_marked_turns_a_turn_runs_from_a_question_to_the_response_without_calls() -> None:
     log = events(
         message("user", "<environment_context>"),
         message("user", "one"),
@@ -418,7 +420,7 @@ def test_without_marks_a_turn_runs_from_a_question_to_the_response_without_calls
     assert log[0].turn_id is None
 
 
-def test_a_message_of_the_user_in_a_marked_turn_goes_on_in_it() -> None:
+def test_a_user_message_in_a_marked_turn_belongs_to_it() -> None:
     log = events(start(), message("user", "go"), call("a"), message("user", "rather not"), output("a"))
     assert {each.turn_id for each in log} == {"t1"}
     assert len(of_type(TurnStart, log)) == 1
@@ -432,7 +434,7 @@ def history(*messages: tuple[str, str]) -> Any:
     return line("compacted", {"message": "", "replacement_history": items})
 
 
-def test_a_replacement_history_takes_the_place_of_the_surface() -> None:
+def test_a_replacement_history_replaces_the_surface() -> None:
     before = [message("user", "one"), call("a"), output("a"), message("assistant", "1"), message("user", "two")]
     for kept in ([("user", "sum")], [("user", "one"), ("user", "two"), ("assistant", "sum")]):
         log = events(*before, history(*kept), message("assistant", "2"))
@@ -456,7 +458,7 @@ def test_a_compaction_without_history_leaves_its_summary() -> None:
     assert surface(events(message("user", "one"), line("compacted", {"message": ""}))) == [("user", "one")]
 
 
-def test_what_is_no_message_in_a_replacement_history_is_kept_as_custom() -> None:
+def test_items_of_a_replacement_history_that_are_not_messages_are_kept_as_custom() -> None:
     payload = history(("user", "sum"))["payload"]
     payload["replacement_history"].append({"type": "compaction", "encrypted_content": "abc"})
     [kept] = of_type(CustomEvent, events(message("user", "one"), line("compacted", payload)))
@@ -464,13 +466,13 @@ def test_what_is_no_message_in_a_replacement_history_is_kept_as_custom() -> None
 
 
 def test_turns_that_were_rolled_back_leave_the_surface() -> None:
-    said = [message("user", "one"), message("assistant", "1"), message("user", "two"), message("assistant", "2")]
+    start = [message("user", "one"), message("assistant", "1"), message("user", "two"), message("assistant", "2")]
     for turns, left in ((1, 2), (2, 0), (9, 0), (0, 4), (-1, 4)):
-        log = events(*said, event("thread_rolled_back", num_turns=turns), message("user", "three"))
-        assert surface(log)[:-1] == surface(events(*said))[:left]
+        log = events(*start, event("thread_rolled_back", num_turns=turns), message("user", "three"))
+        assert surface(log)[:-1] == surface(events(*start))[:left]
         assert surface(log)[-1] == ("user", "three")
     twice = event("thread_rolled_back", num_turns=1)
-    log = events(*said, twice, twice)
+    log = events(*start, twice, twice)
     assert surface(log) == []
     assert len(of_type(SurfaceHide, log)) == 2
 
@@ -479,14 +481,14 @@ def test_turns_that_were_rolled_back_leave_the_surface() -> None:
 
 
 def sessions(*values: Any) -> list[ForeignSession]:
-    return [step for step in read_document(*values)[0] if isinstance(step, ForeignSession)]
+    return [step for step in read_values(*values)[0] if isinstance(step, ForeignSession)]
 
 
 def test_a_fork_names_the_session_whose_log_it_repeats_and_its_header_makes_no_event() -> None:
-    said = [message("user", "one"), message("assistant", "1")]
-    first, _ = read_document(meta("a"), *said)
-    second, _ = read_document(meta("b", forked_from_id="a"), meta("a"), *said)
-    third, warnings = read_document(meta("c", forked_from_id="b"), meta("b", forked_from_id="a"), meta("a"), *said)
+    start = [message("user", "one"), message("assistant", "1")]
+    first, _ = read_values(meta("a"), *start)
+    second, _ = read_values(meta("b", forked_from_id="a"), meta("a"), *start)
+    third, warnings = read_values(meta("c", forked_from_id="b"), meta("b", forked_from_id="a"), meta("a"), *start)
     [origin], [fork], [of_fork] = (
         [each for each in steps if isinstance(each, ForeignSession)] for steps in (first, second, third)
     )
@@ -502,17 +504,17 @@ def test_a_header_of_an_unnamed_session_is_kept_as_custom() -> None:
     assert [each.name for each in of_type(CustomEvent, log)] == ["session_meta"]
 
 
-def test_a_sub_agent_stands_under_its_parent_and_names_its_steps() -> None:
+def test_a_sub_agent_is_a_child_of_its_parent_and_names_its_steps() -> None:
     spawn = {"parent_thread_id": "p", "depth": 1, "agent_nickname": "Atlas", "agent_role": "explorer"}
     values = [meta("s", source={"subagent": {"thread_spawn": spawn}}), message("assistant", "x")]
     [session] = sessions(*values)
     assert (session.parent_id, session.repeats) == ("p", None)
-    [log] = visible_logs(read_document(*values)[0]).values()
+    [log] = visible_logs(read_values(*values)[0]).values()
     assert [each.agent_name for each in of_type(StepStart, log)] == ["Atlas"]
 
 
 def test_a_name_is_the_label() -> None:
-    steps, _ = read_document(
+    steps, _ = read_values(
         meta(), message("user", "one"), event("thread_name_updated", thread_name="Named"), message("user", "x")
     )
     assert [step.label for step in steps if isinstance(step, ForeignLabel)] == ["one", "Named"]
@@ -527,12 +529,12 @@ def test_facts_of_a_turn_are_kept() -> None:
     assert json.loads(ended.model_output or "")["model"] == "gpt-5"
 
 
-def test_records_of_types_to_come_are_kept_as_custom() -> None:
+def test_records_of_future_types_are_kept_as_custom() -> None:
     log = events(
         line("world_state", {"x": 1}), event("brand_new", y=2), item("ghost_snapshot", ghost_commit={"id": "c"})
     )
-    told = [(each.name, json.loads(each.data)) for each in of_type(CustomEvent, log)]
-    assert told == [
+    found = [(each.name, json.loads(each.data)) for each in of_type(CustomEvent, log)]
+    assert found == [
         ("world_state", {"x": 1}),
         ("brand_new", {"y": 2}),
         ("ghost_snapshot", {"ghost_commit": {"id": "c"}}),
@@ -570,16 +572,16 @@ def test_an_old_rollout_is_a_header_and_bare_items() -> None:
     assert warnings.kinds() == {"record that marks a state left out": 1}
 
 
-# Logs that are broken
+# Broken logs
 
 
 def test_a_rollout_without_its_header_gets_an_id_made_of_its_first_record() -> None:
-    steps, warnings = read_document(message("user", "one"), message("assistant", "1"))
-    longer, _ = read_document(message("user", "one"), message("assistant", "1"), message("user", "two"))
+    steps, warnings = read_values(message("user", "one"), message("assistant", "1"))
+    longer, _ = read_values(message("user", "one"), message("assistant", "1"), message("user", "two"))
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id is not None and session.id.startswith("codex:")
     assert longer[: len(steps)] == steps
-    assert warnings.kinds() == {"session got an id made of its first record, as it has none that is legal here": 1}
+    assert warnings.kinds() == {"session got an id made from its first record, as it has no valid one": 1}
 
 
 def test_a_first_record_that_is_refused_starts_no_session() -> None:
@@ -590,14 +592,14 @@ def test_a_first_record_that_is_refused_starts_no_session() -> None:
 
 def test_times_that_run_backwards_stay_and_unreadable_ones_are_counted() -> None:
     odd = message("user", "two") | {"timestamp": 7}
-    steps, warnings = read_document(meta(), message("user", "one", second=9), message("assistant", "1", second=2), odd)
+    steps, warnings = read_values(meta(), message("user", "one", second=9), message("assistant", "1", second=2), odd)
     [log] = visible_logs(steps).values()
     assert [each.timestamp for each in of_type(UserMessage, log)] == [1767225609000, None]
     assert [each.timestamp for each in of_type(AssistantMessage, log)] == [1767225602000]
     assert warnings.kinds() == {"time that cannot be read left out": 1}
 
 
-def test_surrogates_and_nul_come_through() -> None:
+def test_surrogates_and_nul_are_kept() -> None:
     log = events(message("user", "a\ud800b\x00"), call("c\ud800"), output("c\ud800"))
     assert of_type(UserMessage, log)[0].content == "a\ufffdb\x00"
     assert surface(log)[-1] == ("tool", "ok")
@@ -618,9 +620,9 @@ def test_surrogates_and_nul_come_through() -> None:
         (line("compacted", {"replacement_history": [3]}), r"replacement_history\[0\]: must be an object"),
     ],
 )
-def test_a_record_that_breaks_the_format_is_refused_with_its_place(value: Any, reason: str) -> None:
+def test_a_record_that_breaks_the_format_is_refused_with_its_location(value: Any, reason: str) -> None:
     with pytest.raises(errors.BadInput, match=f"log line 2.*{reason}"):
-        read_document(meta(), value)
+        read_values(meta(), value)
 
 
 MADE = [
@@ -646,7 +648,7 @@ MADE = [
 
 
 @given(mutations.mutated(MADE) | mutations.mutated(values_of(LOG)[:70]) | mutations.mutated(OLD))
-def test_whatever_a_record_holds_it_is_read_or_refused_without_a_trace(drawn: tuple[list[Any], int]) -> None:
+def test_any_record_is_read_or_refused_without_a_trace(drawn: tuple[list[Any], int]) -> None:
     values, changed = drawn
     steps, refused = mutations.read_leniently("codex", values)
     assert refused <= {changed}
@@ -655,7 +657,7 @@ def test_whatever_a_record_holds_it_is_read_or_refused_without_a_trace(drawn: tu
     assert steps == mutations.read_leniently("codex", without)[0]
 
 
-def test_what_is_nested_too_deep_is_left_out() -> None:
+def test_content_nested_too_deep_is_left_out() -> None:
     for values, changed in mutations.with_nesting([*MADE, *OLD[2:]]):
         steps, refused = mutations.read_leniently("codex", values)
         assert refused <= {changed}

@@ -1,4 +1,4 @@
-"""What each kind of record becomes."""
+"""The event that each kind of record becomes."""
 
 import json
 from typing import Any
@@ -21,8 +21,8 @@ from storage.events import (
     UserMessage,
 )
 from storage.transfer.formats.shared.foreign import ForeignEvent
+from tests.storage.transfer.formats.deepseek_logs import HEADER, events, read_one, record, text_of
 from tests.storage.transfer.formats.logs import records_of, steps_of
-from tests.storage.transfer.formats.small_logs import HEADER, events, read_one, record, text_of
 
 
 def test_the_last_title_is_the_label() -> None:
@@ -145,7 +145,7 @@ def test_a_broken_record_is_refused_with_its_line(line: dict[str, Any], message:
         read_one(line)
 
 
-def test_a_broken_record_leaves_a_mark_so_that_seqs_named_later_hold() -> None:
+def test_a_broken_record_leaves_a_placeholder_so_that_later_seqs_stay_right() -> None:
     log = text_of(HEADER, record("a")) + "\n{torn\n" + json.dumps(record("user/message", content=5))
     steps, warnings = steps_of(records_of("log", f"{log}\n{json.dumps(record('b'))}"), lenient=True)
     assert [step.event for step in steps if isinstance(step, ForeignEvent)] == [
@@ -157,10 +157,10 @@ def test_a_broken_record_leaves_a_mark_so_that_seqs_named_later_hold() -> None:
     assert warnings.left_out == 2
 
 
-def test_a_time_that_is_none_costs_the_time_alone() -> None:
+def test_an_invalid_time_affects_only_the_time() -> None:
     session, warnings = read_one(record("x") | {"time": "soon"}, record("turn/start", turn=1) | {"time": 10**30})
     assert [event.timestamp for event in session.events] == [None, None]
-    assert "2 records lost what stands for its time" in warnings
+    assert "2 records lost its time, which cannot be read" in warnings
 
 
 def test_odd_numbers_of_tokens_are_not_counted() -> None:
@@ -172,7 +172,7 @@ def test_odd_numbers_of_tokens_are_not_counted() -> None:
     assert events(steps[0], steps[1], spoken, steps[2])[-1] == StepEnd(turn_id="1", step_id="1")
 
 
-def test_ids_of_turns_that_no_turn_can_have_open_none() -> None:
+def test_invalid_turn_ids_open_no_turn() -> None:
     assert [event.type for event in events(record("turn/start", turn=""), record("turn/start", turn="x" * 257))] == [
         "custom",
         "custom",

@@ -1,4 +1,4 @@
-"""Real logs keep each record as one event at its own seq, and children hang on their parents."""
+"""Real logs keep each record as one event at its own seq, and children are under their parents."""
 
 import json
 
@@ -25,6 +25,7 @@ from storage.transfer.formats.registry import read_document
 from storage.transfer.formats.shared.foreign import ForeignEvent
 from storage.transfer.formats.shared.records import Record
 from storage.views.surface import Surface
+from tests.storage.transfer.formats.deepseek_logs import HEADER, read_one, record, text_of
 from tests.storage.transfer.formats.logs import (
     DEEPSEEK,
     counts,
@@ -36,7 +37,6 @@ from tests.storage.transfer.formats.logs import (
     visible_logs,
 )
 from tests.storage.transfer.formats.mutations import check_steps, mutated, read_leniently
-from tests.storage.transfer.formats.small_logs import HEADER, read_one, record, text_of
 from tests.storage.views import validity
 
 GOAL = "deepseek-harness/goal-multi-turn-actions/session.jsonl"
@@ -87,7 +87,7 @@ def test_seqs_named_by_messages_still_point_at_their_chunks(name: str) -> None:
             pieces = [session.events[at] for at in event.source_event_seqs]
             streamed = [piece for piece in pieces if isinstance(piece, AssistantChunk)]
             for kind, whole in ((ChunkKind.TEXT, event.content), (ChunkKind.REASONING, event.reasoning or "")):
-                # In one log its authors renamed a package in the whole texts, but not in their chunks.
+                # In one log the authors renamed a package in the whole texts, but not in their chunks.
                 pieced = "".join(piece.delta for piece in streamed if piece.kind is kind)
                 assert pieced.replace("skill-local", "skill-filesystem") == whole
 
@@ -134,26 +134,26 @@ def test_a_seed_bounds_what_is_repeated(seed: int) -> None:
     assert len(session.events) == 1
 
 
-def test_spawned_children_hang_on_their_parent_and_share_nothing() -> None:
+def test_spawned_children_have_their_parent_and_share_nothing() -> None:
     [parent], *children = [read_log(name).sessions for name in MULTI]
     assert [(child.parent_id, child.repeats) for [child] in children] == [(parent.id, None)] * 2
     assert len({child.id for [child] in children}) == 2
 
 
-def test_a_parent_that_no_session_can_be_is_lost() -> None:
+def test_a_parent_that_is_not_a_valid_session_id_is_lost() -> None:
     session, warnings = read_one(id="c", parentSession="{{sessionId}}", seedLength=3)
     assert (session.parent_id, session.repeats, session.repeats_at_most) == (None, None, None)
     assert json.loads(session.metadata or "")["parentSession"] == "{{sessionId}}"
-    assert "1 session lost its parent, whose id no session can have here" in warnings
+    assert "1 session lost its parent, whose id is not a valid session id" in warnings
 
 
 @pytest.mark.parametrize("name", [CANCEL, RESUME])
-def test_a_placeholder_is_no_id(name: str) -> None:
+def test_a_placeholder_is_not_an_id(name: str) -> None:
     reading = read_log(name)
     [session] = reading.sessions
     assert session.id is None
     assert json.loads(session.metadata or "")["id"] == "{{sessionId}}"
-    assert "1 session lost its id, which no session can have here" in reading.warnings
+    assert "1 session lost its id, which is not a valid session id" in reading.warnings
 
 
 def test_a_repeated_id_goes_to_the_first() -> None:
@@ -207,7 +207,7 @@ def test_records_under_a_broken_header_go_to_no_other_session() -> None:
     assert warnings.messages()[-1].startswith("2 records left out, the first: log line 3: seedLength")
 
 
-def test_what_a_compaction_replaces_is_handed_over_as_seqs() -> None:
+def test_a_compaction_yields_the_seqs_that_it_replaces() -> None:
     steps, _ = steps_of(records_of(*document(COMPACTION)))
     assert [step.replaces for step in steps if isinstance(step, ForeignEvent) and step.replaces] == [(4, 4)]
 
@@ -233,7 +233,7 @@ def test_the_surface_is_valid_at_every_cut(name: str) -> None:
 
 @pytest.mark.parametrize("name", [CANCEL, COMPACTION, FORK, RESUME])
 @given(st.data())
-def test_whatever_a_record_holds_it_is_read_or_refused(name: str, data: st.DataObject) -> None:
+def test_any_record_is_read_or_refused(name: str, data: st.DataObject) -> None:
     values = [record.value for record in records_of(*document(name)) if isinstance(record, Record)]
     changed, _ = data.draw(mutated(values))
     steps, _ = read_leniently("deepseek-harness", changed)

@@ -1,4 +1,4 @@
-"""What holds for each real log, whatever its format."""
+"""Properties of every real log, whatever its format."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a log tells beside its messages is stored as far as it can be, and what cannot is counted."""
+"""Metadata, times and measures of a log are stored as far as possible; the rest is counted."""
 
 import json
 
@@ -9,7 +9,7 @@ from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.foreign import ImportWarnings
 
 
-def test_metadata_keeps_order_and_leaves_out_what_says_nothing() -> None:
+def test_metadata_keeps_order_and_leaves_out_empty_fields() -> None:
     warnings = ImportWarnings()
     given: dict[str, object] = {"b": 1, "none": None, "empty": {}, "zero": 0, "false": False, "a": ["\ud800"]}
     assert facts.metadata(given, "log", warnings) == '{"b":1,"zero":0,"false":false,"a":["\ufffd"]}'
@@ -31,7 +31,7 @@ def test_fields_beyond_what_a_session_takes_are_counted() -> None:
     assert warnings.messages() == ["1 session lost metadata beyond 1 MiB: b"]
 
 
-def test_metadata_can_take_all_that_a_session_takes() -> None:
+def test_metadata_can_be_as_large_as_a_session_allows() -> None:
     fits = "x" * (MAX_SLOT_BYTES - len('{"a":""}'))
     kept = facts.metadata({"a": fits}, "log", ImportWarnings())
     assert len(kept or "") == MAX_SLOT_BYTES
@@ -39,7 +39,7 @@ def test_metadata_can_take_all_that_a_session_takes() -> None:
 
 
 @pytest.mark.parametrize("value", [None, True, "1", -1, float("nan"), float("inf"), 10**400, []])
-def test_what_is_no_measure_is_none(value: object) -> None:
+def test_an_invalid_measure_is_none(value: object) -> None:
     assert facts.amount(value) is None
     assert facts.total(value) is None
     assert facts.total(value, 2) == 2

@@ -24,8 +24,8 @@ from storage.transfer.formats.registry import ForeignSession, read_document
 from storage.transfer.formats.shared import records
 from storage.transfer.formats.shared.foreign import ImportWarnings
 from storage.views.runs import runs
-from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, logs, read_steps, surface
-from tests.storage.transfer.formats.logs import DATA, counts, messages
+from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, read_steps, surface
+from tests.storage.transfer.formats.logs import DATA, counts, messages, visible_logs
 from tests.storage.transfer.formats.mutations import SEEDS, odd
 
 LOG = "inspect_ai/2025-05-12_browser.json"
@@ -46,7 +46,7 @@ def says(id: str, *calls: str, content: Any = "a", **fields: Any) -> dict[str, A
     return {"id": id, "role": "assistant", "content": content, "tool_calls": asked, **fields}
 
 
-def told(call: str, content: Any = "r", **fields: Any) -> dict[str, Any]:
+def tool_result(call: str, content: Any = "r", **fields: Any) -> dict[str, Any]:
     return {"role": "tool", "content": content, "tool_call_id": call, "function": "f", **fields}
 
 
@@ -67,15 +67,15 @@ def other(kind: str, second: float, **fields: Any) -> dict[str, Any]:
     return {"event": kind, "timestamp": at(second), **fields}
 
 
-def document(*said: Any, events: Any = (), last: str = "", **fields: Any) -> bytes:
+def document(*given: Any, events: Any = (), last: str = "", **fields: Any) -> bytes:
     output = {"choices": [{"message": {"id": last}}]} if last else {}
-    sample = {"id": 1, "epoch": 1, "messages": list(said), "events": list(events), "output": output, **fields}
+    sample = {"id": 1, "epoch": 1, "messages": list(given), "events": list(events), "output": output, **fields}
     return encoded({**HEAD, "samples": [sample]})
 
 
-def read_one(*said: Any, events: Any = (), last: str = "", **fields: Any) -> tuple[list[Event], list[str]]:
-    steps, warnings = read_steps(inspect_ai, document(*said, events=events, last=last, **fields))
-    log = logs(steps)["sample-0"]
+def read_one(*given: Any, events: Any = (), last: str = "", **fields: Any) -> tuple[list[Event], list[str]]:
+    steps, warnings = read_steps(inspect_ai, document(*given, events=events, last=last, **fields))
+    log = visible_logs(steps)["sample-0"]
     check_log(log)
     return log, warnings.messages()
 
@@ -84,10 +84,10 @@ def types(log: list[Event]) -> list[str]:
     return [event.name if isinstance(event, CustomEvent) else event.type for event in log]
 
 
-def original(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def original(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages in the shape of the surface, arguments as objects."""
     found = []
-    for item in said:
+    for item in given:
         message: dict[str, Any] = {"role": item["role"], "content": item["content"]}
         if item.get("tool_calls"):
             message["content"] = item["content"] or None
@@ -109,7 +109,7 @@ def shown(log: list[Event]) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_format_is_told_by_its_content() -> None:
+def test_the_format_is_recognised_by_its_content() -> None:
     assert read_document(LOG, (DATA / LOG).read_text()).format == "inspect"
 
 
@@ -127,18 +127,18 @@ def test_the_surface_of_a_real_sample_is_its_messages() -> None:
     log = list(real_sample().events)
     assert shown(log) == original(real()["samples"][0]["messages"])
     steps, _ = read_steps(inspect_ai, (DATA / LOG).read_bytes())
-    check_log(logs(steps)["sample-0"])
+    check_log(visible_logs(steps)["sample-0"])
 
 
 def test_more_messages_only_add_events() -> None:
     log = real()
     [sample] = log["samples"]
-    said = sample["messages"]
+    given = sample["messages"]
 
     def cut(size: int) -> bytes:
-        return encoded({**log, "samples": [{**sample, "messages": said[:size]}]})
+        return encoded({**log, "samples": [{**sample, "messages": given[:size]}]})
 
-    check_prefixes(inspect_ai, cut, range(len(said) + 1))
+    check_prefixes(inspect_ai, cut, range(len(given) + 1))
 
 
 def test_more_samples_only_add_sessions() -> None:
@@ -163,20 +163,20 @@ def test_the_samples_are_children_of_their_evaluation() -> None:
     assert not facts.keys() & {"messages", "events", "attachments", "input"}
 
 
-def test_durations_of_tools_stand_on_their_results() -> None:
+def test_results_have_the_durations_of_their_tools() -> None:
     expected = [each["working_time"] * 1000 for each in real()["samples"][0]["events"] if each["event"] == "tool"]
     found = [event.duration_ms for event in real_sample().events if isinstance(event, ToolResult)]
     assert found == pytest.approx(expected)
 
 
-def test_times_tokens_and_durations_of_model_calls_stand_on_their_steps() -> None:
-    log, _ = read_one(USER, says("m", "c"), told("c"), events=[model("m", 1, 2), tool("c", 3, 5.5)])
+def test_steps_have_times_tokens_and_durations_of_their_model_calls() -> None:
+    log, _ = read_one(USER, says("m", "c"), tool_result("c"), events=[model("m", 1, 2), tool("c", 3, 5.5)])
     [start] = [event for event in log if isinstance(event, StepStart)]
     [end] = [event for event in log if isinstance(event, StepEnd)]
-    [said] = [event for event in log if isinstance(event, AssistantMessage)]
+    [given] = [event for event in log if isinstance(event, AssistantMessage)]
     [result] = [event for event in log if isinstance(event, ToolResult)]
     began = 1747094400000
-    assert (start.timestamp, said.timestamp, result.timestamp, end.timestamp) == (
+    assert (start.timestamp, given.timestamp, result.timestamp, end.timestamp) == (
         began + 1000,
         began + 2000,
         began + 5500,
@@ -186,14 +186,14 @@ def test_times_tokens_and_durations_of_model_calls_stand_on_their_steps() -> Non
 
 
 def test_runs_show_the_durations_and_tokens_of_a_real_sample() -> None:
-    [run] = runs(logs(read_steps(inspect_ai, (DATA / LOG).read_bytes())[0])["sample-0"], "s")
+    [run] = runs(visible_logs(read_steps(inspect_ai, (DATA / LOG).read_bytes())[0])["sample-0"], "s")
     usage = real()["samples"][0]["model_usage"]["openai/gpt-4o-mini"]
     assert (run.status, run.duration_ms, run.token_count) == (RunStatus.SUCCESS, 19687, usage["total_tokens"])
     assert [step.duration_ms for step in run.steps] == [5618, 2087, 3846, 2029, 4636]
     assert [call.duration_ms for call in run.tool_invocations] == [4317.574, 1277.824, 2994.536, 1270.255]
 
 
-def test_what_a_message_ends_had_its_end_at_the_last_call_that_ended() -> None:
+def test_a_message_ends_the_turn_at_the_time_of_the_last_call() -> None:
     log, _ = read_one(USER, says("m", "c"), says("n", "d"), USER, events=[model("m", 1, 2), model("n", 3, 4)])
     began = 1747094400000
     assert [event.timestamp for event in log if isinstance(event, StepEnd | TurnEnd)] == [
@@ -204,7 +204,7 @@ def test_what_a_message_ends_had_its_end_at_the_last_call_that_ended() -> None:
 
 
 def test_times_that_run_backwards_give_no_duration() -> None:
-    log, _ = read_one(USER, says("m", "c"), told("c"), events=[model("m", 4, 2), tool("c", 3, 1)])
+    log, _ = read_one(USER, says("m", "c"), tool_result("c"), events=[model("m", 4, 2), tool("c", 3, 1)])
     assert [event.duration_ms for event in log if isinstance(event, StepEnd | ToolResult)] == [None, None]
 
 
@@ -213,12 +213,12 @@ def test_input_has_the_time_when_the_sample_began() -> None:
     assert [event.timestamp for event in log if isinstance(event, UserMessage)] == [1747094407000, None]
 
 
-def test_attachments_stand_where_they_are_referred_to() -> None:
+def test_attachments_replace_their_references() -> None:
     state = other("state", 1, changes=[{"value": "attachment://h"}])
     log, _ = read_one(
         {**USER, "content": "attachment://h"},
         says("m", "c", content=[{"type": "text", "text": "attachment://h"}]),
-        told("c", "attachment://h"),
+        tool_result("c", "attachment://h"),
         events=[state, model("m", 2, 3)],
         attachments={"h": "long"},
     )
@@ -227,7 +227,7 @@ def test_attachments_stand_where_they_are_referred_to() -> None:
     assert json.loads(kept.data)["changes"] == [{"value": "long"}]
 
 
-def test_a_reference_to_nothing_stays_and_is_counted() -> None:
+def test_a_reference_without_a_text_stays_and_is_counted() -> None:
     log, warnings = read_one({**USER, "content": "attachment://h"}, {**USER, "content": "see attachment://h"})
     assert [message["content"] for message in surface(log)] == ["attachment://h", "see attachment://h"]
     assert "1 attachment missing in the log kept as its reference" in warnings
@@ -246,9 +246,9 @@ def test_a_call_id_used_again_is_answered_by_order() -> None:
     log, _ = read_one(
         USER,
         says("m", "c"),
-        told("c", "1"),
+        tool_result("c", "1"),
         says("n", "c"),
-        told("c", "2"),
+        tool_result("c", "2"),
         events=[model("m", 1, 2), tool("c", 2, 3), model("n", 3, 4), tool("c", 4, 8)],
     )
     assert [message["content"] for message in surface(log)] == ["go", "a", "1", "a", "2"]
@@ -257,20 +257,22 @@ def test_a_call_id_used_again_is_answered_by_order() -> None:
 
 def test_the_error_of_a_tool_is_the_error_of_its_result() -> None:
     error = {"type": "timeout", "message": "too slow"}
-    log, _ = read_one(USER, says("m", "c", "d"), told("c", "", error=error), told("d", "partly", error=error))
+    log, _ = read_one(
+        USER, says("m", "c", "d"), tool_result("c", "", error=error), tool_result("d", "partly", error=error)
+    )
     assert [(event.error, event.result) for event in log if isinstance(event, ToolResult)] == [
         ("too slow", None),
         ("too slow", '"partly"'),
     ]
 
 
-def test_a_truncated_output_is_told_with_its_length() -> None:
-    log, _ = read_one(USER, says("m", "c"), told("c"), events=[tool("c", 1, 2, truncated=[900, 100])])
+def test_a_truncated_output_has_its_length() -> None:
+    log, _ = read_one(USER, says("m", "c"), tool_result("c"), events=[tool("c", 1, 2, truncated=[900, 100])])
     [result] = [event for event in log if isinstance(event, ToolResult)]
     assert (result.truncated, result.output_length) == (True, 900)
 
 
-def test_reasoning_stands_apart_and_other_parts_are_kept() -> None:
+def test_reasoning_is_separate_and_other_parts_are_kept() -> None:
     thought = {"type": "reasoning", "reasoning": "hm", "signature": None, "redacted": False}
     signed = {"type": "reasoning", "reasoning": "hm", "signature": "s"}
     hidden = {"type": "reasoning", "reasoning": "xyz", "redacted": True}
@@ -284,16 +286,16 @@ def test_reasoning_stands_apart_and_other_parts_are_kept() -> None:
         ([answer, image], None, [{"type": "text", "text": "a"}, image]),
     ):
         log, _ = read_one(USER, says("m", content=parts))
-        [said] = [event for event in log if isinstance(event, AssistantMessage)]
-        assert (said.content, said.reasoning) == ("a", reasoning)
-        assert (None if said.blocks is None else json.loads(said.blocks)) == blocks
+        [given] = [event for event in log if isinstance(event, AssistantMessage)]
+        assert (given.content, given.reasoning) == ("a", reasoning)
+        assert (None if given.blocks is None else json.loads(given.blocks)) == blocks
 
 
-def test_events_that_are_no_messages_stand_in_order_between_them() -> None:
+def test_other_events_are_in_order_between_messages() -> None:
     log, _ = read_one(
         USER,
         says("m", "c"),
-        told("c"),
+        tool_result("c"),
         says("n"),
         last="n",
         events=[
@@ -357,7 +359,7 @@ def test_a_sample_that_failed_ends_its_open_turn(fields: Any, error: str) -> Non
     assert (log[-1].status, log[-1].error) == (RunStatus.FAILED, error)
 
 
-def test_a_sample_is_labelled_by_what_names_it() -> None:
+def test_a_sample_is_labelled_by_its_id_and_epoch() -> None:
     samples = [{"id": name, "epoch": 2, "messages": []} for name in ("a", 1, None, [1])]
     steps, _ = read_steps(inspect_ai, encoded({**HEAD, "samples": samples}))
     assert [step.label for step in steps if isinstance(step, ForeignSession)] == [
@@ -369,13 +371,13 @@ def test_a_sample_is_labelled_by_what_names_it() -> None:
     ]
 
 
-def test_an_id_that_two_samples_have_is_that_of_the_first() -> None:
+def test_an_id_of_two_samples_goes_to_the_first() -> None:
     samples = [{"id": 1, "uuid": "U", "messages": []}, {"id": 2, "uuid": "U", "messages": []}]
     steps, _ = read_steps(inspect_ai, encoded({**HEAD, "samples": samples}))
     assert [step.id for step in steps if isinstance(step, ForeignSession)] == ["E", "U", None]
 
 
-def test_what_stands_behind_the_samples_is_counted() -> None:
+def test_fields_after_the_samples_are_counted() -> None:
     warnings = ImportWarnings()
     reader = inspect_ai.reader("log", warnings)
     assert len(reader.add(records.Record("log", HEAD))) == 1
@@ -383,31 +385,33 @@ def test_what_stands_behind_the_samples_is_counted() -> None:
     assert warnings.messages() == ["1 log lost reductions"]
 
 
-def test_a_sample_of_a_large_log_is_read_like_one_of_a_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_of_a_large_log_is_read_like_one_of_a_small_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "WHOLE_BYTES", 1000)
     steps, warnings = read_steps(inspect_ai, (DATA / LOG).read_bytes())
     assert steps[1] == real_sample()
     assert "1 log lost reductions" in warnings.messages()
 
 
-def test_a_broken_message_is_kept_as_custom_and_told_with_its_place() -> None:
+def test_a_broken_message_is_kept_as_custom_and_reported_with_its_location() -> None:
     bad = says("m", "c")
     bad["tool_calls"][0]["function"] = None
     log, warnings = read_one(USER, 5, {"role": None}, bad, says("n"))
     assert types(log)[:5] == ["turn/start", "user/message", *["message"] * 3]
     assert types(log)[5:] == ["step/start", "assistant/message", "step/end", "turn/end"]
-    told = "3 messages that could not be read kept as custom, the first: log samples[0] messages[1]: must be an object"
-    assert any(warning.startswith(told) for warning in warnings)
+    expected = (
+        "3 messages that could not be read kept as custom, the first: log samples[0] messages[1]: must be an object"
+    )
+    assert any(warning.startswith(expected) for warning in warnings)
 
 
-def test_what_a_broken_message_refers_to_is_kept_with_it() -> None:
+def test_a_broken_message_is_kept_with_its_attachments() -> None:
     log, _ = read_one(USER, {"role": 5, "content": "attachment://a"}, attachments={"a": "long"})
     assert [json.loads(event.data) for event in log if isinstance(event, CustomEvent)] == [
         {"role": 5, "content": "long"}
     ]
 
 
-def test_attachments_that_are_none_are_told() -> None:
+def test_invalid_attachments_are_reported() -> None:
     log, warnings = read_one(USER, attachments=[1])
     assert types(log) == ["turn/start", "user/message"]
     assert "1 record left out, log samples[0] attachments: must be an object" in warnings[-1]
@@ -416,16 +420,16 @@ def test_attachments_that_are_none_are_told() -> None:
 @pytest.mark.parametrize("sample", [5, {}, {"messages": None}])
 def test_a_sample_without_messages_is_left_out(sample: object) -> None:
     steps, warnings = read_steps(inspect_ai, encoded({**HEAD, "samples": [sample, {"messages": []}]}))
-    assert list(logs(steps)) == ["evaluation", "sample-0"]
+    assert list(visible_logs(steps)) == ["evaluation", "sample-0"]
     assert warnings.kinds()["record left out"] == 1
 
 
 def test_surrogates_and_zero_characters_are_kept_as_far_as_they_can_be() -> None:
-    log, _ = read_one({**USER, "content": "a\0b\ud800"}, says("\ud800", "\ud800"), told("\ud800", "\ud800"))
+    log, _ = read_one({**USER, "content": "a\0b\ud800"}, says("\ud800", "\ud800"), tool_result("\ud800", "\ud800"))
     assert [message["content"] for message in surface(log)] == ["a\0b\ufffd", "a", "\ufffd"]
 
 
-def test_nesting_without_end_costs_its_message_or_event_alone() -> None:
+def test_nesting_without_end_affects_only_its_message_or_event() -> None:
     deep: Any = []
     for _ in range(700):
         deep = [deep]
@@ -435,12 +439,12 @@ def test_nesting_without_end_costs_its_message_or_event_alone() -> None:
 
 
 @given(seed=SEEDS, inside=st.booleans())
-def test_nothing_breaks_it(seed: int, inside: bool) -> None:
+def test_odd_input_is_read_or_refused(seed: int, inside: bool) -> None:
     log = real()
     [sample] = log["samples"]
     sample["messages"] = [*sample["messages"][:3], *sample["messages"][-2:]]
     sample["events"] = sample["events"][::2]
     broken = {**log, "samples": [odd(sample, seed)]} if inside else odd(log, seed)
     steps, _ = read_steps(inspect_ai, encoded(broken))
-    for each in logs(steps).values():
+    for each in visible_logs(steps).values():
         check_log(each)

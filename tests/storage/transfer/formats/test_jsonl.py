@@ -92,7 +92,7 @@ KINDS = get_args(get_args(events.AnyEvent)[0])
 DRAFTS = st.one_of([drafts_of(kind) for kind in KINDS])
 
 
-def test_all_types_are_drawn() -> None:
+def test_every_event_type_is_generated() -> None:
     assert {kind.model_fields["type"].default for kind in KINDS} == set(events.WIRE_TYPES)
 
 
@@ -244,7 +244,7 @@ DELIVERED = '{"seq":0,"type":"insight/delivered","content":"a","version":1}'
         ),
     ],
 )
-def test_what_breaks_the_format_is_refused_with_its_line(lines: list[str], message: str) -> None:
+def test_a_line_that_breaks_the_format_is_refused_with_its_number(lines: list[str], message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
         read_lines(*lines)
 
@@ -271,7 +271,7 @@ def test_a_fork_at_zero_keeps_its_source() -> None:
     assert (source.key, child.key, child.parent, child.source, child.at_seq) == ("s", "t", "s", "s", 0)
 
 
-def test_a_parent_may_come_later_and_a_source_may_not() -> None:
+def test_a_parent_may_follow_but_a_source_may_not() -> None:
     headers = [Header(id="t", parent_id="u", source_session_id="u", fork_seq=0), Header(id="u")]
     reading = read_lines(*map(header_line, headers))
     assert [(session.key, session.parent, session.source) for session in reading.sessions] == [
@@ -281,7 +281,7 @@ def test_a_parent_may_come_later_and_a_source_may_not() -> None:
     assert reading.warnings == ["1 session lost its source, which is not in the file before it"]
 
 
-def test_references_are_handed_over_whichever_end_comes_first() -> None:
+def test_references_are_kept_whichever_end_comes_first() -> None:
     reading = read_lines(header_line(Header(id="a", refs=["b"])), header_line(Header(id="b", refs=["a"])))
     assert {session.key: session.refs for session in reading.sessions} == {"a": ("b",), "b": ("a",)}
 
@@ -295,7 +295,7 @@ def event(seq: int, content: str = "x") -> str:
     return event_line(UserMessage(content=content).model_copy(update={"seq": seq}))
 
 
-def test_a_broken_event_leaves_a_mark_so_that_later_seqs_hold() -> None:
+def test_a_broken_event_leaves_a_placeholder_so_that_later_seqs_stay_right() -> None:
     steps, warnings = lenient(HEAD, event(0), "{torn", '{"seq":2,"type":"user/message"}', event(3, "c"), event(4, "d"))
     left_out = CustomEvent(name="record/left-out", data="{}")
     assert [step.event for step in steps if isinstance(step, ForeignEvent)] == [
@@ -343,6 +343,6 @@ def test_a_part_of_a_file_gives_the_first_steps_of_the_whole() -> None:
 
 
 @given(mutated([json.loads(line) for line in MANY]))
-def test_whatever_a_record_holds_it_is_read_or_refused(log: tuple[list[Any], int]) -> None:
+def test_any_record_is_read_or_refused(log: tuple[list[Any], int]) -> None:
     steps, _ = read_leniently(FORMAT, log[0])
     check_steps(steps)

@@ -1,4 +1,4 @@
-"""A tree is a session along first replies; each further reply is a fork of it."""
+"""The path of first replies of a tree is a session; each further reply is a fork."""
 
 import json
 from typing import Any
@@ -11,9 +11,17 @@ from storage import errors
 from storage.events import AssistantMessage, UserMessage
 from storage.transfer.formats.registry import ForeignDocument, ForeignSession, read_document
 from storage.transfer.formats.shared.shared_prefixes import MAX_DEPTH
-from tests.storage.transfer.formats.logs import DATA, OASST, messages, read_log
+from tests.storage.transfer.formats.documents import check_broken
+from tests.storage.transfer.formats.logs import (
+    DATA,
+    OASST,
+    messages,
+    read_log,
+    steps_of_values,
+    visible_by_id,
+    visible_logs,
+)
 from tests.storage.transfer.formats.mutations import odd
-from tests.storage.transfer.formats.readers import check_broken, steps_of, visible, visible_by_id
 
 
 def node(role: str, content: str, *replies: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +70,7 @@ def test_the_real_trees_keep_every_message_once() -> None:
 
 
 def test_every_path_of_the_real_trees_can_be_walked() -> None:
-    logs = visible(read_log(OASST).sessions)
+    logs = visible_logs(read_log(OASST).sessions)
     paths = [
         [event.content for event in log if isinstance(event, UserMessage | AssistantMessage)] for log in logs.values()
     ]
@@ -101,14 +109,14 @@ def test_a_tree_that_has_grown_gives_the_same_sessions_and_more() -> None:
 
 def test_fewer_records_give_the_first_of_the_steps() -> None:
     trees = [json.loads(line) for line in (DATA / OASST).read_text(encoding="utf-8").splitlines()]
-    steps = steps_of("open-assistant", trees)
+    steps = steps_of_values("open-assistant", trees)
     for end in range(0, 60, 7):
-        part = steps_of("open-assistant", trees[:end])
+        part = steps_of_values("open-assistant", trees[:end])
         assert part == steps[: len(part)]
 
 
 @given(st.integers(0, 2**32))
-def test_a_broken_tree_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
+def test_a_broken_tree_is_read_or_refused_without_a_trace(seed: int) -> None:
     good = {
         "message_tree_id": "tree:1",
         "prompt": node("prompter", "p", node("assistant", "a", node("prompter", "aa")), node("assistant", "b")),
@@ -123,12 +131,12 @@ def test_two_trees_of_one_id_do_not_share_it() -> None:
     assert reading.warnings == ["1 session lost its id, as an earlier one has the same"]
 
 
-def test_forks_of_forks_without_end_have_their_whole_log_after_some() -> None:
-    """A store stacks at most 256 of them. Nesting beyond what JSON may have is given here as values."""
+def test_forks_over_the_depth_limit_have_their_whole_log() -> None:
+    """A store allows 256 nested forks. The nesting is too deep for JSON, so the test passes values."""
     tree: dict[str, Any] = node("assistant", "last")
     for depth in range(MAX_DEPTH + 2):
         tree = node("assistant", f"{depth}", node("assistant", "first"), tree)
-    found = [step for step in steps_of("open-assistant", [{"prompt": tree}]) if isinstance(step, ForeignSession)]
+    found = [step for step in steps_of_values("open-assistant", [{"prompt": tree}]) if isinstance(step, ForeignSession)]
     whole = [session for session in found if session.source is not None and session.at_seq is None]
     assert len(found) == MAX_DEPTH + 3
     assert len(whole) == 1
@@ -152,6 +160,6 @@ def test_the_label_is_the_start_of_the_first_message_on_one_line() -> None:
         ({"role": "prompter", "replies": []}, "x line 1 prompt.text: must be a string, is null"),
     ],
 )
-def test_a_broken_message_is_refused_with_its_place(prompt: dict[str, Any], message: str) -> None:
+def test_a_broken_message_is_refused_with_its_location(prompt: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
         read_tree(prompt)

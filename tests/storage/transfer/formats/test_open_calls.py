@@ -10,7 +10,7 @@ WORK = st.lists(st.tuples(st.sampled_from(["add", "add", "answer", "mark", "go o
 
 
 class Plain:
-    """The same, the slow way."""
+    """A simple and slow implementation to compare with."""
 
     def __init__(self, calls: tuple[tuple[str, CallSite], ...] = ()) -> None:
         self.calls = deque(calls)
@@ -24,7 +24,7 @@ class Plain:
 
 
 @given(WORK)
-def test_calls_are_answered_oldest_first_from_any_mark(work: list[tuple[str, str, int]]) -> None:
+def test_calls_are_answered_oldest_first_from_any_snapshot(work: list[tuple[str, str, int]]) -> None:
     calls, plain = OpenCalls(), Plain()
     marks: list[tuple[CallLayer, tuple[tuple[str, CallSite], ...]]] = [(calls.snapshot(), ())]
     for number, (what, id, index) in enumerate(work):
@@ -59,7 +59,7 @@ def test_the_oldest_call_is_found_in_any_layer() -> None:
         calls.snapshot()
 
 
-def test_many_calls_without_a_result_lie_in_few_layers() -> None:
+def test_many_calls_without_a_result_are_in_few_layers() -> None:
     calls = OpenCalls()
     for number in range(10_000):
         calls.add(f"c{number}", (None, None))

@@ -24,8 +24,8 @@ from storage.events import (
 from storage.transfer.formats.registry import ForeignDocument, ForeignSession, read_document, reader_for
 from storage.transfer.formats.shared.records import Record
 from storage.views.surface import Surface
+from tests.storage.transfer.formats.documents import check_broken
 from tests.storage.transfer.formats.mutations import odd
-from tests.storage.transfer.formats.readers import check_broken
 from tests.storage.views.surface_logs import numbered
 from tests.storage.views.validity import check
 
@@ -39,7 +39,7 @@ def events(*messages: dict[str, Any]) -> list[Event]:
 
 
 def test_a_conversation_becomes_turns_and_steps_with_calls_after_their_message() -> None:
-    """The last answer is followed by no record that ends its turn's successor, so that one stays open."""
+    """The last turn stays open, as no later record ends it."""
     arguments = '{"q": 1e2}'
     calls = [
         {"id": "a", "type": "function", "function": {"name": "find", "arguments": arguments}},
@@ -101,7 +101,7 @@ def test_text_parts_that_say_more_than_their_text_are_kept_whole() -> None:
         {"content": [{"type": "reasoning", "reasoning": "hm"}, {"type": "output_text", "text": "done"}]},
     ],
 )
-def test_reasoning_is_kept_however_it_is_told(fields: dict[str, Any]) -> None:
+def test_reasoning_is_kept_in_every_encoding(fields: dict[str, Any]) -> None:
     reading = read_chat({"role": "assistant", "content": "done"} | fields)
     [message] = [event for event in reading.sessions[0].events if isinstance(event, AssistantMessage)]
     assert (message.content, message.reasoning) == ("done", "hm")
@@ -113,7 +113,7 @@ def test_a_second_reasoning_is_counted() -> None:
     assert reading.warnings == ["1 assistant message lost a second or unreadable reasoning"]
 
 
-def test_a_refusal_stands_as_such_on_the_surface() -> None:
+def test_a_refusal_is_a_part_of_its_own_on_the_surface() -> None:
     log = events({"role": "assistant", "content": None, "refusal": "no"})
     [message] = Surface().add_all(log).openai()
     assert json.loads(message) == {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
@@ -139,7 +139,7 @@ def test_an_instruction_of_a_developer_is_a_system_message_and_counted() -> None
 
 
 def test_the_surface_is_the_messages_of_the_log() -> None:
-    """Messages as the API takes them come back as they were given, calls with reused ids and pictures too."""
+    """Messages that the API accepts come back unchanged, including calls with reused ids and pictures."""
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     image = {"type": "image_url", "image_url": {"url": "data:,"}}
     messages: list[dict[str, Any]] = [
@@ -214,7 +214,7 @@ def test_a_call_id_of_any_length_still_pairs_call_and_result() -> None:
     assert len(id) <= 256
 
 
-def test_what_has_no_place_is_counted_or_kept_as_custom() -> None:
+def test_content_without_an_event_is_counted_or_kept_as_custom() -> None:
     critic = {"role": "critic", "name": "f", "content": "1"}
     reading = read_chat({"role": "user", "name": "ann", "content": "hi"}, critic)
     assert reading.warnings == ["1 message of unknown role kept as custom", "1 user message lost name"]
@@ -223,7 +223,7 @@ def test_what_has_no_place_is_counted_or_kept_as_custom() -> None:
     assert (custom.name, json.loads(custom.data)) == ("critic", critic)
 
 
-def test_each_line_is_a_session_with_what_else_it_tells() -> None:
+def test_each_line_is_a_session_with_its_other_fields() -> None:
     lines = ['{"messages": [], "tools": [1]}', '[{"role": "user", "content": " hi\\n you "}]']
     reading = read_document("chat", "\n".join(lines))
     assert [len(session.events) for session in reading.sessions] == [0, 2]
@@ -251,12 +251,13 @@ def test_records_that_are_messages_make_one_session(content: str) -> None:
     assert list(session.events) == events(*MESSAGES)
 
 
-def test_a_broken_message_among_records_costs_itself_alone() -> None:
+def test_a_broken_message_among_records_affects_nothing_else() -> None:
     values = [*MESSAGES[:2], {"role": 5}, *MESSAGES[2:]]
     head = [Record(f"x [{index}]", value) for index, value in enumerate(values)]
     source = reader_for("x", head, lenient=True)
     steps = [step for record in head for step in source.add(record)]
-    [session] = [*steps, *source.end()]
+    steps += source.end()
+    [session] = steps
     assert isinstance(session, ForeignSession)
     kept = CustomEvent(name="message", data='{"role":5}', turn_id="turn-1")
     log = list(session.events)
@@ -278,13 +279,13 @@ def test_nul_is_kept() -> None:
 
 
 @given(st.integers(0, 2**32))
-def test_a_broken_conversation_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
+def test_a_broken_conversation_is_read_or_refused_without_a_trace(seed: int) -> None:
     good = {"messages": MESSAGES, "tools": []}
     check_broken("openai", good, odd(good, seed))
 
 
 @given(st.integers(0, 2**32))
-def test_a_broken_message_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
+def test_a_broken_message_is_read_or_refused_without_a_trace(seed: int) -> None:
     good = MESSAGES[seed % len(MESSAGES)]
     check_broken("openai", good, odd(good, seed))
 
@@ -300,11 +301,11 @@ def test_a_broken_message_is_read_or_refused_as_if_it_were_not_there(seed: int) 
         ({"role": "tool", "content": [10**30]}, r"messages\[0\].content: an integer of 100 bits"),
     ],
 )
-def test_a_broken_message_is_refused_with_its_place(message: dict[str, Any], expected: str) -> None:
+def test_a_broken_message_is_refused_with_its_location(message: dict[str, Any], expected: str) -> None:
     with pytest.raises(errors.BadInput, match=rf"chat line 1 {expected}"):
         events(message)
 
 
-def test_a_line_that_is_no_conversation_is_refused() -> None:
+def test_a_line_that_is_not_a_conversation_is_refused() -> None:
     with pytest.raises(errors.BadInput, match=r"chat line 2 messages: must be a list, is a int"):
         read_document("chat", '{"messages": []}\n5')

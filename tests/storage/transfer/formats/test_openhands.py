@@ -23,16 +23,8 @@ from storage.transfer.formats import openhands
 from storage.transfer.formats.registry import ForeignSession, read_document
 from storage.transfer.formats.shared.foreign import ForeignLabel
 from storage.views.runs import runs
-from tests.storage.transfer.formats.documents import (
-    check_log,
-    check_prefixes,
-    encoded,
-    lines,
-    logs,
-    read_steps,
-    surface,
-)
-from tests.storage.transfer.formats.logs import DATA, counts, messages
+from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, lines, read_steps, surface
+from tests.storage.transfer.formats.logs import DATA, counts, messages, visible_logs
 from tests.storage.transfer.formats.mutations import SEEDS, odd
 
 RUNS = "openhands/multi_swe_bench-output.jsonl"
@@ -80,7 +72,7 @@ def observed(id: int, cause: int | None, kind: str = "run", content: str = "out"
 
 def read_one(*history: Any, **fields: Any) -> tuple[list[Event], list[str]]:
     steps, warnings = read_steps(openhands, encoded({"instance_id": "x", "history": list(history), **fields}))
-    [log] = logs(steps).values()
+    [log] = visible_logs(steps).values()
     check_log(log)
     return log, warnings.messages()
 
@@ -89,7 +81,7 @@ def types(log: list[Event]) -> list[str]:
     return [event.type for event in log]
 
 
-def test_the_format_is_told_by_its_content() -> None:
+def test_the_format_is_recognised_by_its_content() -> None:
     assert read_document(RUNS, (DATA / RUNS).read_text()).format == "openhands"
     assert read_document("x", encoded([asked(0), acted(1, "c")]).decode()).format == "openhands"
 
@@ -98,7 +90,7 @@ def test_real_runs_keep_all_messages_calls_and_results() -> None:
     sessions = real_sessions()
     found = counts(sessions)
     assert (len(sessions), messages(sessions), found["tool/call"]) == (3, (3, 105, 105, 3), 105)
-    # The two errors that name no call are results of none, and the two last calls, to finish, have no result.
+    # Two errors are results without a call, and the last two calls, to finish, have no result.
     calls = {event.call_id for session in sessions for event in session.events if isinstance(event, ToolCall)}
     results = [event for session in sessions for event in session.events if isinstance(event, ToolResult)]
     assert len([result for result in results if result.call_id not in calls]) == 2
@@ -108,11 +100,11 @@ def test_real_runs_keep_all_messages_calls_and_results() -> None:
 
 def test_real_runs_have_valid_surfaces_at_every_cut() -> None:
     steps, _ = read_steps(openhands, (DATA / RUNS).read_bytes())
-    for log in logs(steps).values():
+    for log in visible_logs(steps).values():
         check_log(log)
 
 
-def test_the_surface_of_a_real_run_is_what_its_actions_and_observations_say() -> None:
+def test_the_surface_of_a_real_run_has_its_actions_and_observations() -> None:
     for run, session in zip(real(), real_sessions(), strict=True):
         expected: list[tuple[str, str]] = []
         for each in run["history"]:
@@ -145,8 +137,8 @@ def test_events_that_are_records_give_the_events_of_the_run_that_holds_them() ->
     history = run["history"]
     check_prefixes(openhands, lambda size: lines(*history[:size]), range(1, len(history) + 1))
     steps, _ = read_steps(openhands, lines(*history))
-    [streamed] = logs(steps).values()
-    [whole] = logs(read_steps(openhands, encoded({"history": history}))[0]).values()
+    [streamed] = visible_logs(steps).values()
+    [whole] = visible_logs(read_steps(openhands, encoded({"history": history}))[0]).values()
     assert streamed == whole
     assert read_steps(openhands, encoded(history))[0] == steps
 
@@ -165,7 +157,7 @@ def test_a_stream_has_an_id_by_its_first_event_and_its_label_once_that_is_known(
     assert [step for step in steps if isinstance(step, ForeignLabel)] == [ForeignLabel("stream", "do it")]
 
 
-def test_tokens_and_latencies_stand_on_the_steps() -> None:
+def test_steps_have_tokens_and_latencies() -> None:
     run, session = real()[0], real_sessions()[0]
     ends = [event for event in session.events if isinstance(event, StepEnd)]
     assert [end.token_count for end in ends] == [
@@ -173,7 +165,7 @@ def test_tokens_and_latencies_stand_on_the_steps() -> None:
     ]
     latencies = [each["latency"] * 1000 for each in run["metrics"]["response_latencies"]]
     assert all((end.duration_ms or 0) >= latency for end, latency in zip(ends, latencies, strict=True))
-    # The first call ran for 620 ms by its two times; the last one, to finish, has no end.
+    # The first call ran for 620 ms according to its times; the last one, to finish, has no end.
     assert (ends[0].duration_ms, ends[-1].duration_ms) == (3676.952, round(latencies[-1], 3))
 
 
@@ -233,7 +225,7 @@ def test_an_error_without_a_cause_is_the_result_of_no_call() -> None:
     results = [event for event in log if isinstance(event, ToolResult)]
     assert [(result.call_id, result.error) for result in results] == [("error-2", "bad"), ("c", None)]
     assert [message["content"] for message in surface(log)] == ["do it", "I act", "out"]
-    assert "1 error naming no call logged as the result of none" in warnings
+    assert "1 error that names no call logged as a result without a call" in warnings
 
 
 def test_an_error_with_a_cause_is_the_failure_of_its_call() -> None:
@@ -255,7 +247,7 @@ def test_the_error_of_a_run_ends_its_open_turn() -> None:
     assert (log[-1].status, log[-1].error) == (RunStatus.FAILED, "RuntimeError: too long")
 
 
-def test_what_an_event_ends_had_its_end_at_the_event_before() -> None:
+def test_an_event_ends_the_turn_at_the_time_of_the_event_before() -> None:
     log, _ = read_one(asked(0), acted(1, "c"), acted(5, "d", "s"), observed(6, 5), asked(9))
     began = 1746030720500
     assert [event.timestamp for event in log if isinstance(event, StepEnd | TurnEnd)] == [
@@ -268,7 +260,7 @@ def test_what_an_event_ends_had_its_end_at_the_event_before() -> None:
 
 
 def test_runs_show_the_durations_of_a_real_run() -> None:
-    [run] = runs(logs(read_steps(openhands, (DATA / RUNS).read_bytes())[0])["run-2"], "s")
+    [run] = runs(visible_logs(read_steps(openhands, (DATA / RUNS).read_bytes())[0])["run-2"], "s")
     assert (run.status, run.step_count, run.tool_call_count, run.token_count) == (RunStatus.FAILED, 49, 49, 943642)
     # From 17:56:40.641 to 18:04:10.527.
     assert run.duration_ms == 449886
@@ -280,7 +272,7 @@ def test_a_run_that_ended_no_turn_leaves_it_open() -> None:
     assert log[-1].type == "step/end"
 
 
-def test_a_real_failure_is_told() -> None:
+def test_a_real_failure_is_reported() -> None:
     end = real_sessions()[2].events[-1]
     assert isinstance(end, TurnEnd)
     assert (end.error or "").startswith("RuntimeError: Agent reached maximum iteration")
@@ -316,14 +308,14 @@ def test_injected_context_and_a_users_own_commands_are_kept_as_custom() -> None:
     assert "4 events other than messages, calls and results kept as custom" in warnings
 
 
-def test_what_a_condensation_forgot_stays_and_that_is_told() -> None:
+def test_what_a_condensation_dropped_stays_and_is_reported() -> None:
     forgot = event(2, action="condensation", args={"forgotten_event_ids": [1], "summary": "s"})
     log, warnings = read_one(asked(0), answered(1), forgot)
     assert [message["content"] for message in surface(log)] == ["do it", "done"]
-    assert "1 condensation kept as custom, so that the surface holds what it forgot" in warnings
+    assert "1 condensation kept as custom, so the surface still shows what it dropped" in warnings
 
 
-def test_tools_stand_beside_the_system_message() -> None:
+def test_tools_are_logged_beside_the_system_message() -> None:
     log, _ = read_one(event(0, action="system", args={"content": "s", "tools": [1]}))
     assert isinstance(log[0], SystemMessage)
     assert isinstance(log[1], CustomEvent)
@@ -359,26 +351,26 @@ def test_times_without_a_zone_are_utc_and_may_run_backwards() -> None:
     assert "2 events without a readable time logged without one" in warnings
 
 
-def test_what_a_run_tells_is_its_metadata() -> None:
+def test_the_fields_of_a_run_are_its_metadata() -> None:
     session, run = real_sessions()[0], real()[0]
     assert (session.label, session.id) == ("ponylang__ponyc-4595", None)
-    told = json.loads(session.metadata or "")
-    assert told["test_result"] == run["test_result"]
-    assert told["metadata"] == run["metadata"]
-    assert told["metrics"]["accumulated_token_usage"] == run["metrics"]["accumulated_token_usage"]
-    assert "token_usages" not in told["metrics"]
+    metadata = json.loads(session.metadata or "")
+    assert metadata["test_result"] == run["test_result"]
+    assert metadata["metadata"] == run["metadata"]
+    assert metadata["metrics"]["accumulated_token_usage"] == run["metrics"]["accumulated_token_usage"]
+    assert "token_usages" not in metadata["metrics"]
 
 
-def test_a_broken_event_is_kept_as_custom_and_told_with_its_place() -> None:
+def test_a_broken_event_is_kept_as_custom_and_reported_with_its_location() -> None:
     log, warnings = read_one(asked(0), 5, event(1), event(2, "user", action="message", args=5), answered(3))
     assert types(log)[2:] == [*["custom"] * 3, "step/start", "assistant/message", "step/end", "turn/end"]
-    told = "3 events that could not be read kept as custom, the first: log line 1 history[1]: must be an object"
-    assert any(warning.startswith(told) for warning in warnings)
+    expected = "3 events that could not be read kept as custom, the first: log line 1 history[1]: must be an object"
+    assert any(warning.startswith(expected) for warning in warnings)
 
 
 def test_a_broken_record_of_a_stream_is_left_out() -> None:
     steps, warnings = read_steps(openhands, lines(asked(0), event(1, action="message", args={}), 5, answered(2)))
-    [log] = logs(steps).values()
+    [log] = visible_logs(steps).values()
     assert types(log)[2:] == ["step/start", "assistant/message", "step/end", "turn/end"]
     assert warnings.kinds()["record left out"] == 2
 
@@ -395,9 +387,9 @@ def test_surrogates_and_zero_characters_are_kept_as_far_as_they_can_be() -> None
 
 
 @given(seed=SEEDS, number=st.integers(0, 2), streamed=st.booleans())
-def test_nothing_breaks_it(seed: int, number: int, streamed: bool) -> None:
+def test_odd_input_is_read_or_refused(seed: int, number: int, streamed: bool) -> None:
     run = real()[number]
     run["history"] = [*run["history"][:9], *run["history"][-3:]]
     steps, _ = read_steps(openhands, encoded(odd(run["history"] if streamed else run, seed)))
-    for log in logs(steps).values():
+    for log in visible_logs(steps).values():
         check_log(log)

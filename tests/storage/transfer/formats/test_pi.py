@@ -44,7 +44,7 @@ def real() -> tuple[list[Step], ImportWarnings]:
     return steps_of(records_of(*document(LOG)), "pi")
 
 
-def read_document(*values: Any) -> tuple[list[Step], ImportWarnings]:
+def read_values(*values: Any) -> tuple[list[Step], ImportWarnings]:
     return steps_of([Record(f"log line {index + 1}", value) for index, value in enumerate(values)], "pi")
 
 
@@ -77,7 +77,7 @@ def result(id: Any, content: str = "ok", **fields: Any) -> Any:
 
 
 def events(*values: Any) -> list[Event]:
-    [log] = visible_logs(read_document(HEADER, *values)[0]).values()
+    [log] = visible_logs(read_values(HEADER, *values)[0]).values()
     return log
 
 
@@ -97,7 +97,7 @@ def of_type(kind: type[E], log: list[Event]) -> list[E]:
 def test_the_real_log_has_the_counts_of_its_manifest() -> None:
     [log] = visible_logs(real()[0]).values()
     found = Counter(event.type for event in log)
-    # 55 messages of the user, and one for the summary of each of two compactions.
+    # 55 user messages, and the summaries of two compactions.
     assert found["user/message"] == 55 + 2
     assert (found["assistant/message"], found["tool/result"], found["system/message"]) == (484, 448, 0)
     assert found["tool/call"] == 454
@@ -114,7 +114,7 @@ def test_the_real_log_has_the_counts_of_its_manifest() -> None:
     assert (names["compaction"], names["model_change"], names["thinking_level_change"]) == (2, 5, 5)
 
 
-def test_the_real_log_is_told_by_its_header_and_what_it_repeats() -> None:
+def test_the_real_log_is_recognised_by_its_header_and_what_it_repeats() -> None:
     steps, warnings = real()
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id == "ffae836b-9420-4060-ac13-7745215f90ff"
@@ -123,13 +123,13 @@ def test_the_real_log_is_told_by_its_header_and_what_it_repeats() -> None:
     [named] = [step for step in steps if isinstance(step, ForeignLabel)]
     assert named.label.startswith("alright, read @packages/coding-agent/src/main.ts")
     assert warnings.kinds() == {
-        "message neither of the user nor of the model kept as custom": 3,
+        "message of neither the user nor the model kept as custom": 3,
         "thought lost fields": 47,
         "tool call lost fields": 3,
     }
 
 
-def test_compactions_of_the_real_log_replace_what_stands_before_the_first_kept_entry() -> None:
+def test_compactions_of_the_real_log_replace_what_precedes_the_first_kept_entry() -> None:
     values = values_of(LOG)
     [log] = visible_logs(real()[0]).values()
     first, second = [event for event in of_type(UserMessage, log) if event.replaces]
@@ -139,12 +139,12 @@ def test_compactions_of_the_real_log_replace_what_stands_before_the_first_kept_e
         after = Surface()
         after.add_all(log[: replacing.seq + 1])
         kept_messages = sum(value.get("message", {}).get("role") == "assistant" for value in values[kept:])
-        told = [message.content for message in after.messages()]
-        assert told[0] == replacing.content
+        contents = [message.content for message in after.messages()]
+        assert contents[0] == replacing.content
         old = [message.content for message in before.messages()]
-        assert told[1:] == old[len(old) - len(told) + 1 :]
+        assert contents[1:] == old[len(old) - len(contents) + 1 :]
         assert kept_messages > 0
-        assert len(told) < len(old)
+        assert len(contents) < len(old)
     assert [value["summary"] for value in values if value["type"] == "compaction"] == [first.content, second.content]
 
 
@@ -159,7 +159,7 @@ def test_a_prefix_of_the_real_log_gives_a_prefix_of_its_steps() -> None:
         before = len(of_prefix)
 
 
-def test_at_no_cut_of_the_real_log_its_end_tells_anything() -> None:
+def test_the_end_of_no_prefix_of_the_real_log_yields_steps() -> None:
     head, found = peek_records(iter(records_of(*document(LOG))))
     source = reader_for("log", head, "pi")
     for record in found:
@@ -185,20 +185,20 @@ def test_runs_of_the_real_log_show_its_durations_and_tokens() -> None:
     found = runs(log, "s")
     assert len(found) == 55
     assert found[0].query is not None and found[0].query.startswith("alright, read @packages")
-    # The first call began at 22:41:05.294, the last of its results came at 09.399.
+    # The first call began at 22:41:05.294, its last result arrived at 22:41:09.399.
     assert found[0].steps[0].duration_ms == 4105
     assert found[0].steps[0].token_count == 2916
-    told = sum(value["message"]["usage"]["totalTokens"] for value in values if value.get("message", {}).get("usage"))
-    assert sum(run.token_count or 0 for run in found) == told
+    total = sum(value["message"]["usage"]["totalTokens"] for value in values if value.get("message", {}).get("usage"))
+    assert sum(run.token_count or 0 for run in found) == total
 
 
 def test_a_log_takes_the_events_of_real_logs_and_of_trees() -> None:
     mutations.check(real()[0])
     mutations.check(steps_of(records_of(*document(ORPHANS)), "pi")[0])
-    mutations.check(read_document(*tree())[0])
+    mutations.check(read_values(*tree())[0])
 
 
-# What a log can hold
+# Contents of a log
 
 
 def test_only_logs_of_pi_are_recognised() -> None:
@@ -213,7 +213,7 @@ def test_only_logs_of_pi_are_recognised() -> None:
     assert not pi.fits([None, 3, "x", [], {}])
 
 
-def test_an_aborted_answer_is_interrupted_and_its_calls_stay_without_result() -> None:
+def test_an_aborted_answer_is_interrupted_and_its_calls_have_no_result() -> None:
     log = events(user("go"), calls("a", stopReason="aborted", errorMessage="Request was aborted."), user("again"))
     assert [event.type for event in log] == [
         "turn/start",
@@ -239,7 +239,7 @@ def test_an_answer_that_failed_says_why() -> None:
     assert (ended.status, ended.error) == (RunStatus.FAILED, "400 bad")
 
 
-def test_a_step_lasts_from_the_begin_of_its_call_to_its_last_result() -> None:
+def test_a_step_lasts_from_the_model_call_to_the_last_result() -> None:
     log = events(
         user("go"), calls("a", "b"), result("b", timestamp=1767225606000), result("a", timestamp=1767225609000)
     )
@@ -251,7 +251,7 @@ def test_a_step_lasts_from_the_begin_of_its_call_to_its_last_result() -> None:
     assert not of_type(TurnEnd, log)
 
 
-def test_tokens_are_those_that_were_read_from_a_cache_too() -> None:
+def test_tokens_include_those_read_from_a_cache() -> None:
     usage = {"input": 1, "output": 2, "cacheRead": 30, "cacheWrite": 400, "totalTokens": 433}
     [ended] = of_type(StepEnd, events(user("go"), answer("ok", usage=usage)))
     assert ended.token_count == 433
@@ -276,7 +276,7 @@ def test_pictures_stay_in_blocks_and_thoughts_in_reasoning() -> None:
     assert (answered.content, answered.reasoning, answered.blocks) == ("ok", "hm", None)
 
 
-def test_what_a_tool_tells_besides_its_result_stands_before_it() -> None:
+def test_details_of_a_tool_precede_its_result() -> None:
     details = {"diff": "+1", "truncation": {"truncated": True}}
     log = events(user("go"), calls("a"), result("a", details=details))
     kept, answered = of_type(CustomEvent, log)[0], of_type(ToolResult, log)[0]
@@ -351,8 +351,8 @@ def tree() -> list[Any]:
     ]
 
 
-def test_a_branch_is_a_fork_at_the_seq_behind_the_entry_that_it_follows() -> None:
-    steps, warnings = read_document(*tree())
+def test_a_branch_is_a_fork_right_after_the_entry_that_it_follows() -> None:
+    steps, warnings = read_values(*tree())
     sessions = [step for step in steps if isinstance(step, ForeignSession)]
     # The first answer is complete with 6 events; the turn of the question "other two" is open for 2 more.
     assert [(each.key, each.id, each.source, each.at_seq, each.counted) for each in sessions] == [
@@ -377,22 +377,22 @@ def test_a_branch_is_a_fork_at_the_seq_behind_the_entry_that_it_follows() -> Non
 
 
 def test_a_tree_gives_a_prefix_of_its_steps_at_every_cut() -> None:
-    steps, _ = read_document(*tree())
+    steps, _ = read_values(*tree())
     for cut in range(1, len(tree())):
-        of_prefix, _ = read_document(*tree()[:cut])
+        of_prefix, _ = read_values(*tree()[:cut])
         assert of_prefix == steps[: len(of_prefix)]
 
 
-def test_a_branch_from_inside_a_step_goes_on_in_it() -> None:
+def test_a_branch_from_inside_a_step_continues_it() -> None:
     started = calls("x") | {"id": "b", "parentId": "a"}
     one, two = result("x", "1") | {"id": "c", "parentId": "b"}, result("x", "2") | {"id": "d", "parentId": "b"}
-    logs = visible_logs(read_document(HEADER, user("go", "a"), started, one, two)[0])
+    logs = visible_logs(read_values(HEADER, user("go", "a"), started, one, two)[0])
     ends = [[(event.step_id, event.result) for event in of_type(ToolResult, log)] for log in logs.values()]
     assert ends == [[("step-1", '"1"')], [("step-1", '"2"')]]
     assert [len(of_type(StepEnd, log)) for log in logs.values()] == [1, 1]
 
 
-def test_branches_from_inside_steps_have_what_was_measured_of_them() -> None:
+def test_branches_from_inside_steps_have_their_measures() -> None:
     def step(id: str, parent: str, call: str, usage: dict[str, int]) -> list[Any]:
         return [
             calls(call, usage=usage) | {"id": id, "parentId": parent},
@@ -401,7 +401,7 @@ def test_branches_from_inside_steps_have_what_was_measured_of_them() -> None:
 
     first, second = step("b", "a", "x", {"input": 3, "output": 4}), step("c", "b-result", "y\ud800", {"input": 5})
     branches = [user("first", "d", "b"), user("second", "e", "c")]
-    logs = visible_logs(read_document(HEADER, user("go", "a"), *first, *second, *branches)[0])
+    logs = visible_logs(read_values(HEADER, user("go", "a"), *first, *second, *branches)[0])
     measured = {
         key: [(each.token_count, each.model_output) for each in of_type(StepEnd, log)] for key, log in logs.items()
     }
@@ -413,21 +413,21 @@ def test_branches_from_inside_steps_have_what_was_measured_of_them() -> None:
 def test_a_turn_that_a_branch_leaves_open_ends_with_the_next_question() -> None:
     started = calls("x") | {"id": "b", "parentId": "a"}
     values = [HEADER, user("go", "a"), started, result("x") | {"id": "c", "parentId": "b"}, user("no", "d", "b")]
-    log = visible_logs(read_document(*values)[0])["s:d"]
+    log = visible_logs(read_values(*values)[0])["s:d"]
     ended = [(each.type, each.timestamp) for each in log if isinstance(each, StepEnd | TurnEnd)]
     assert ended == [("step/end", 1767225601000), ("turn/end", 1767225601000)]
 
 
 def test_a_second_root_is_a_fork_that_shares_nothing() -> None:
-    steps, _ = read_document(HEADER, user("one", "a"), user("again", "b"))
+    steps, _ = read_values(HEADER, user("one", "a"), user("again", "b"))
     [_, branch] = [step for step in steps if isinstance(step, ForeignSession)]
     assert (branch.source, branch.at_seq) == ("s", 0)
     assert surface(visible_logs(steps)["s:b"]) == [("user", "again")]
 
 
-def test_the_summary_of_a_branch_stands_where_it_was_left_to() -> None:
+def test_the_summary_of_a_branch_is_at_the_start_of_the_next_one() -> None:
     summary = entry("branch_summary", "e", "b", summary="tried two", fromId="d", details={"files": 1})
-    steps, _ = read_document(*tree()[:5], summary, user("next", "f", "e"))
+    steps, _ = read_values(*tree()[:5], summary, user("next", "f", "e"))
     log = visible_logs(steps)["s:e"]
     assert surface(log)[2:] == [("user", "tried two"), ("user", "next")]
     assert json.loads(of_type(CustomEvent, log)[0].data) == {"fromId": "d", "details": {"files": 1}}
@@ -435,25 +435,25 @@ def test_the_summary_of_a_branch_stands_where_it_was_left_to() -> None:
 
 def test_a_compaction_on_a_branch_keeps_what_the_branch_shows() -> None:
     values = [*tree()[:7], entry("compaction", "x", "f", summary="sum", firstKeptEntryId="e")]
-    logs = visible_logs(read_document(*values)[0])
+    logs = visible_logs(read_values(*values)[0])
     assert surface(logs["s:e"]) == [("user", "sum"), ("user", "other two"), ("assistant", "other 2")]
     elsewhere = [*tree()[:7], entry("compaction", "x", "f", summary="sum", firstKeptEntryId="d")]
-    assert surface(visible_logs(read_document(*elsewhere)[0])["s:e"]) == [("user", "sum")]
+    assert surface(visible_logs(read_values(*elsewhere)[0])["s:e"]) == [("user", "sum")]
 
 
-def test_entries_whose_parent_is_unknown_or_whose_id_was_used_go_on_where_the_log_is() -> None:
-    steps, warnings = read_document(HEADER, user("one", "a"), answer("1", "b", "gone"), answer("2", "b", "a"))
+def test_entries_with_an_unknown_parent_or_a_used_id_follow_the_previous_one() -> None:
+    steps, warnings = read_values(HEADER, user("one", "a"), answer("1", "b", "gone"), answer("2", "b", "a"))
     assert len([step for step in steps if isinstance(step, ForeignSession)]) == 1
     assert warnings.kinds() == {
-        "record whose parent is not in the log put behind the one before it": 1,
-        "record with the id of an earlier one put behind the one before it": 1,
+        "record whose parent is not in the log put after the previous one": 1,
+        "record with the id of an earlier one put after the previous one": 1,
     }
 
 
 def test_a_name_is_the_label_of_the_session_and_a_label_that_of_its_branch() -> None:
     named = entry("session_info", "x", "f", name="My session")
     marked = entry("label", "y", "x", targetId="e", label="detour")
-    steps, _ = read_document(*tree()[:7], named, marked, entry("label", "z", "y", targetId="a", label="start"))
+    steps, _ = read_values(*tree()[:7], named, marked, entry("label", "z", "y", targetId="a", label="start"))
     assert [step for step in steps if isinstance(step, ForeignLabel)] == [
         ForeignLabel("s", "one"),
         ForeignLabel("s:e", "other two"),
@@ -465,7 +465,7 @@ def test_a_name_is_the_label_of_the_session_and_a_label_that_of_its_branch() -> 
 
 
 def test_a_name_given_first_is_kept() -> None:
-    steps, _ = read_document(HEADER, entry("session_info", "x", None, name="First"), user("one", "a", "x"))
+    steps, _ = read_values(HEADER, entry("session_info", "x", None, name="First"), user("one", "a", "x"))
     assert [step for step in steps if isinstance(step, ForeignLabel)] == [ForeignLabel("s", "First")]
 
 
@@ -477,8 +477,8 @@ def test_entries_of_extensions_keep_their_name_and_their_messages_reach_the_mode
         entry("model_change", "d", "c", provider="p", modelId="m"),
         entry("brand_new", "e", "d", payload=[1]),
     )
-    told = [(event.name, json.loads(event.data)) for event in of_type(CustomEvent, log)]
-    assert told == [
+    contents = [(event.name, json.loads(event.data)) for event in of_type(CustomEvent, log)]
+    assert contents == [
         ("todo", {"n": 1}),
         ("note", {"display": True, "details": {"x": 1}}),
         ("hook", {}),
@@ -489,39 +489,39 @@ def test_entries_of_extensions_keep_their_name_and_their_messages_reach_the_mode
     assert not of_type(TurnStart, log)
 
 
-# Logs that are broken
+# Broken logs
 
 
 def test_a_log_without_its_header_gets_an_id_made_of_its_first_record() -> None:
-    steps, warnings = read_document(user("one", "a"), answer("1", "b", "a"))
-    longer, _ = read_document(user("one", "a"), answer("1", "b", "a"), user("two", "c", "b"))
+    steps, warnings = read_values(user("one", "a"), answer("1", "b", "a"))
+    longer, _ = read_values(user("one", "a"), answer("1", "b", "a"), user("two", "c", "b"))
     [session] = [step for step in steps if isinstance(step, ForeignSession)]
     assert session.id is not None and session.id.startswith("pi:")
     assert longer[: len(steps)] == steps
-    assert warnings.kinds() == {"session got an id made of its first record, as it has none that is legal here": 1}
+    assert warnings.kinds() == {"session got an id made from its first record, as it has no valid one": 1}
 
 
 def test_logs_one_after_the_other_are_sessions_of_their_own() -> None:
-    steps, _ = read_document(HEADER, user("one", "a"), HEADER | {"id": "t"}, user("two", "a"))
+    steps, _ = read_values(HEADER, user("one", "a"), HEADER | {"id": "t"}, user("two", "a"))
     assert {key: surface(log) for key, log in visible_logs(steps).items()} == {
         "s": [("user", "one")],
         "t": [("user", "two")],
     }
     with pytest.raises(errors.BadInput, match="log line 2: a second header of the session s"):
-        read_document(HEADER, HEADER)
+        read_values(HEADER, HEADER)
 
 
 def test_times_that_run_backwards_stay_and_unreadable_ones_are_counted() -> None:
     odd = user("two") | {"timestamp": "yesterday"}
     early = user("three") | {"timestamp": "1999-01-01T00:00:00Z"}
     early["message"] = early["message"] | {"timestamp": "x"}
-    steps, warnings = read_document(HEADER, user("one"), odd, early)
+    steps, warnings = read_values(HEADER, user("one"), odd, early)
     [log] = visible_logs(steps).values()
     assert [event.timestamp for event in of_type(UserMessage, log)] == [1767225601000, 1767225601000, 915148800000]
     assert warnings.kinds() == {"time that cannot be read left out": 2}
 
 
-def test_surrogates_and_nul_come_through() -> None:
+def test_surrogates_and_nul_are_kept() -> None:
     [asked] = of_type(UserMessage, events(user("a\ud800b\x00")))
     assert asked.content == "a\ufffdb\x00"
 
@@ -537,13 +537,13 @@ def test_surrogates_and_nul_come_through() -> None:
         (entry("compaction", summary=None), "summary: must be a string"),
     ],
 )
-def test_a_record_that_breaks_the_format_is_refused_with_its_place(value: Any, reason: str) -> None:
+def test_a_record_that_breaks_the_format_is_refused_with_its_location(value: Any, reason: str) -> None:
     with pytest.raises(errors.BadInput, match=f"log line 2.*{reason}"):
-        read_document(HEADER, value)
+        read_values(HEADER, value)
 
 
 @given(mutations.mutated(values_of(LOG)[:45] + values_of(ORPHANS)[1:]))
-def test_whatever_a_record_holds_it_is_read_or_refused(drawn: tuple[list[Any], int]) -> None:
+def test_any_record_is_read_or_refused(drawn: tuple[list[Any], int]) -> None:
     values, changed = drawn
     steps, refused = mutations.read_leniently("pi", values)
     assert refused <= {changed}
@@ -558,13 +558,13 @@ def test_a_refused_record_leaves_no_trace(drawn: tuple[list[Any], int]) -> None:
     assert steps == mutations.read_leniently("pi", without)[0]
 
 
-def test_events_of_a_branch_are_told_of_it_alone() -> None:
-    steps, _ = read_document(*tree())
-    told = Counter(step.key for step in steps if isinstance(step, ForeignEvent))
-    assert told == {"s": 14, "s:e": 6, "s:h": 4}
+def test_events_of_a_branch_belong_to_it_alone() -> None:
+    steps, _ = read_values(*tree())
+    contents = Counter(step.key for step in steps if isinstance(step, ForeignEvent))
+    assert contents == {"s": 14, "s:e": 6, "s:h": 4}
 
 
-def test_what_is_nested_too_deep_is_left_out() -> None:
+def test_content_nested_too_deep_is_left_out() -> None:
     for values, changed in mutations.with_nesting(tree()):
         steps, refused = mutations.read_leniently("pi", values)
         assert refused <= {changed}

@@ -1,4 +1,4 @@
-"""Documents are recognised by what they hold, and refused with what did not fit."""
+"""Documents are recognised by their content, or refused with the first record that fits no format."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def test_a_real_log_is_recognised_whatever_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_session_comes_after_those_that_it_names(name: str) -> None:
+def test_every_session_follows_those_that_it_refers_to(name: str) -> None:
     seen: set[str] = set()
     for session in read_document(*document(name)).sessions:
         assert session.key not in seen
@@ -67,12 +67,12 @@ def test_one_value_may_span_lines() -> None:
         (f"{CHAT}\n[{'9' * 5000}]", "x line 2: not JSON: Exceeds the limit"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_place(content: str, message: str) -> None:
+def test_unreadable_input_is_refused_with_its_location(content: str, message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
         read_document("x", content)
 
 
-def test_of_long_records_few_are_read_to_tell_a_format() -> None:
+def test_few_long_records_are_read_to_recognise_a_format() -> None:
     numbers = iter(range(5))
     long = {"role": "user", "content": [{"type": "text", "text": "x" * (HEAD_CHARACTERS // 2)}]}
     records: Iterator[Record | BrokenRecord] = (Record(f"x line {number}", long) for number in numbers)

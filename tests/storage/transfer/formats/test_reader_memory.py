@@ -1,4 +1,4 @@
-"""What readers keep of the records that they have read, as the next one may go on from any of them."""
+"""The memory that readers keep for the records read so far, as the next one may continue from any of them."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from storage.transfer.formats.registry import _BY_NAME
+from storage.transfer.formats.registry import MODULES
 from storage.transfer.formats.shared.foreign import ImportWarnings
 from storage.transfer.formats.shared.records import Record
 from tests.storage.transfer.formats import claude_logs
 
 RECORDS = 5_000
 MOST = 400
-"""Bytes for each record."""
+"""Bytes per record."""
 USAGE = {"input": 3, "output": 151, "cacheRead": 49204, "totalTokens": 50961, "cost": {"input": 5e-05, "total": 0.0357}}
 
 
@@ -31,8 +31,8 @@ def of_pi() -> Iterator[dict[str, Any]]:
             before = f"toolu_{turn:010}{location // 2 - 1:010}"
             message = {"role": "toolResult", "toolCallId": before, "content": "ok", "isError": False}
         parent = f"{number - 1:08x}" if number else None
-        told = {"id": f"{number:08x}", "parentId": parent, "timestamp": "2026-01-01T00:00:05.000Z"}
-        yield {"type": "message", **told, "message": message}
+        outline = {"id": f"{number:08x}", "parentId": parent, "timestamp": "2026-01-01T00:00:05.000Z"}
+        yield {"type": "message", **outline, "message": message}
 
 
 def of_claude_code() -> Iterator[dict[str, Any]]:
@@ -55,7 +55,7 @@ def of_claude_code() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(("format", "values"), [("pi", of_pi), ("claude-code", of_claude_code)])
 def test_a_reader_keeps_little_of_each_record(format: str, values: Any) -> None:
-    reader = _BY_NAME[format].reader("log", ImportWarnings())
+    reader = MODULES[format].reader("log", ImportWarnings())
     tracemalloc.start()
     for number, value in enumerate(values(), 1):
         reader.add(Record(f"log line {number}", value))

@@ -1,4 +1,4 @@
-"""Documents as streams of records: the same values however they are written, one broken value at a time, bounded."""
+"""Documents give the same records however they are written; broken values affect nothing else; memory is bounded."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def broken(content: str | bytes) -> list[tuple[str, str]]:
 
 
 class Generated(io.RawIOBase):
-    """A document that is made while it is read, and how much of it was."""
+    """A document that is generated while it is read; counts the bytes read."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -54,7 +54,7 @@ class Generated(io.RawIOBase):
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Documents of more than 64 bytes are large, records of more than 512 too long."""
+    """Treat documents of more than 64 bytes as large, and records of more than 512 as too long."""
     monkeypatch.setattr(module, "WHOLE_BYTES", 64)
     monkeypatch.setattr(module, "MAX_RECORD_BYTES", 512)
 
@@ -114,7 +114,7 @@ def test_an_object_with_samples_gives_the_same_in_parts(
         assert {name: item for part in fields for name, item in part.items()} == {**value, "samples": []}
 
 
-# What stands at the edges of a document
+# The edges of a document
 
 
 def test_a_mark_carriage_returns_and_blank_lines_are_fine() -> None:
@@ -141,14 +141,14 @@ def test_one_value_may_span_lines(content: str) -> None:
     assert values(content) == [json.loads(content)]
 
 
-def test_a_list_of_one_item_on_a_line_of_its_own_is_no_document_of_lines() -> None:
+def test_a_list_of_one_item_on_its_own_line_is_not_json_lines() -> None:
     assert values('[\n{"a": 1}\n]') == [{"a": 1}]
 
 
-# What is broken costs itself alone
+# Broken values affect nothing else
 
 
-def test_a_last_line_that_is_cut_is_told_as_such() -> None:
+def test_a_last_line_that_is_cut_off_is_reported_as_such() -> None:
     assert values('{"a":1}\n{"b":"tex') == [{"a": 1}, None]
     [(location, reason)] = broken('{"a":1}\n{"b":"tex')
     assert location == "x line 2"
@@ -156,7 +156,7 @@ def test_a_last_line_that_is_cut_is_told_as_such() -> None:
 
 
 @pytest.mark.parametrize("line", ['{"a":nan}', '{"a":1e}', "{a}"])
-def test_a_last_line_that_is_whole_but_wrong_is_not_told_as_cut(line: str) -> None:
+def test_a_last_line_that_is_whole_but_wrong_is_not_reported_as_cut_off(line: str) -> None:
     [(_, reason)] = broken(f"5\n{line}")
     assert reason.startswith("not JSON")
 
@@ -175,7 +175,7 @@ def test_a_broken_first_line_does_not_hide_the_others_of_a_large_document() -> N
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_one_broken_item_costs_itself(indent: int | None) -> None:
+def test_one_broken_item_affects_nothing_else(indent: int | None) -> None:
     content = json.dumps([{"a": 1}, {"b": "WRONG"}, {"c": [2]}], indent=indent).replace('"WRONG"', "wrong")
     assert values(content) == [{"a": 1}, None, {"c": [2]}]
     assert [location for location, _ in broken(content)] == ["x [1]"]
@@ -192,7 +192,7 @@ def test_items_before_a_cut_are_kept(indent: int | None) -> None:
     assert len(values(content[:-1])) == len(items)
 
 
-def test_a_number_at_a_cut_is_not_taken_for_whole() -> None:
+def test_a_number_at_a_cut_is_not_taken_as_complete() -> None:
     assert values("[1, 23") == [1, None]
 
 
@@ -204,21 +204,21 @@ def test_samples_before_a_cut_are_kept(indent: int | None) -> None:
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_a_broken_field_of_a_large_object_costs_itself() -> None:
+def test_a_broken_field_of_a_large_object_affects_nothing_else() -> None:
     content = json.dumps({"a": 1, "b": "WRONG", "c": "d" * 100}, indent=1).replace('"WRONG"', "wrong")
     assert values(content) == [None, {"a": 1, "c": "d" * 100}]
     assert broken(content) == [("x b", "not JSON: Expecting value at column 1")]
 
 
 @pytest.mark.parametrize("content", ["[1}", "[1:2]", "[] x", "[1] [2]", "[,", '{"samples": [1}', '{"samples" [1]}'])
-def test_brackets_that_do_not_pair_are_told_and_end_the_document(content: str) -> None:
+def test_unbalanced_brackets_are_reported_and_end_the_document(content: str) -> None:
     assert broken(content)
 
 
-# What a value may hold
+# Values
 
 
-def test_surrogates_and_zero_characters_come_through_in_parts_and_whole() -> None:
+def test_surrogates_and_zero_characters_are_kept_in_parts_and_whole() -> None:
     whole = values('["\\ud800", "a\\u0000b"]')
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "WHOLE_BYTES", 1)
@@ -243,7 +243,7 @@ def test_integers_are_exact(number: int) -> None:
     assert values(f"[{number},\n{number}]") == [number] * 2
 
 
-def test_integers_beyond_what_is_read_cost_their_record() -> None:
+def test_integers_over_the_limit_break_their_record() -> None:
     assert values(f"{{}}\n{'9' * 5000}\n5") == [{}, None, 5]
 
 
@@ -252,12 +252,12 @@ EACH_UNREAL = pytest.mark.parametrize("literal", UNREAL, ids=lambda literal: lit
 
 
 def bad_number(content: str) -> list[bool]:
-    """Whether each record had a number that is none."""
+    """Whether each record had a number that JSON does not allow."""
     return [bool(record.bad_number) for record in found(content) if isinstance(record, Record)]
 
 
 @EACH_UNREAL
-def test_numbers_that_are_none_become_texts_and_that_is_told(literal: str) -> None:
+def test_invalid_numbers_become_strings_and_are_reported(literal: str) -> None:
     content = f'{{}}\n{{"a":[{literal},1.5]}}\n5\n{literal}'
     assert values(content) == [{}, {"a": [literal, 1.5]}, 5, literal]
     assert bad_number(content) == [False, True, False, True]
@@ -268,7 +268,7 @@ def test_numbers_that_are_none_become_texts_and_that_is_told(literal: str) -> No
 @EACH_UNREAL
 @pytest.mark.parametrize("indent", ["", "\n"])
 @pytest.mark.parametrize("whole", [module.WHOLE_BYTES, 1])
-def test_of_a_list_only_the_items_with_numbers_that_are_none_tell_so(
+def test_only_the_list_items_with_invalid_numbers_are_marked(
     literal: str, indent: str, whole: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WHOLE_BYTES", whole)
@@ -277,7 +277,7 @@ def test_of_a_list_only_the_items_with_numbers_that_are_none_tell_so(
     assert bad_number(content) == [False, True, False]
 
 
-def test_of_an_object_only_the_samples_with_numbers_that_are_none_tell_so() -> None:
+def test_only_the_samples_with_invalid_numbers_are_marked() -> None:
     content = '{"a": 1, "samples": [{"b": 2}, {"c": NaN}], "d": 4}'
     assert values(content) == [{"a": 1, "samples": [], "d": 4}, {"b": 2}, {"c": "NaN"}]
     assert bad_number(content) == [False, False, True]
@@ -288,38 +288,38 @@ def test_of_an_object_only_the_samples_with_numbers_that_are_none_tell_so() -> N
         assert bad_number('{"e": NaN, "samples": [1],\n"d": NaN}') == [True, False, True]
 
 
-def test_of_an_object_only_the_samples_that_are_not_utf_8_tell_so() -> None:
+def test_only_the_samples_that_are_not_utf_8_are_marked() -> None:
     content = b'{"a": 1, "samples": [{"b": 2}, {"c": "\xff"}], "d": 4}'
     assert [record.repaired for record in found(content) if isinstance(record, Record)] == [False, False, True]
 
 
 @pytest.mark.parametrize("number", ["1e308", "-1.5e-300", "0.1", "12345678901234567890123.5"])
-def test_numbers_that_are_some_stay_numbers_beside_those_that_are_none(number: str) -> None:
+def test_valid_numbers_stay_numbers_beside_invalid_ones(number: str) -> None:
     assert values(f'{{"a":{number},"b":NaN}}') == [{"a": json.loads(number), "b": "NaN"}]
 
 
-def test_a_number_that_is_none_is_no_name_of_a_field() -> None:
+def test_an_invalid_number_is_not_a_field_name() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "WHOLE_BYTES", 1)
         assert broken('{NaN: 1,\n"samples": []}')
 
 
 @pytest.mark.parametrize("literal", ["NaN", "1e999"])
-def test_a_record_with_a_number_that_is_none_is_read_leniently_and_refused_strictly(literal: str) -> None:
+def test_a_record_with_an_invalid_number_is_read_leniently_and_refused_strictly(literal: str) -> None:
     content = f'[[{{"role":"user","content":"a"}}],{{"messages":[],"score":{literal}}}]'
     head = found(content)
     source = reader_for("x", head, lenient=True)
     steps = [step for record in head for step in source.add(record)]
     assert [step.metadata for step in steps if isinstance(step, ForeignSession)] == [None, f'{{"score":"{literal}"}}']
     [warning] = source.warnings.messages()
-    assert warning.startswith("1 record held numbers that are none, now texts, x [1]: ")
+    assert warning.startswith("1 record held numbers that JSON does not allow, now strings, x [1]: ")
     assert literal in warning
     with pytest.raises(errors.BadInput, match=rf"^x \[1\]: .*{literal}"):
         read_document("x", content)
 
 
 @pytest.mark.parametrize("depth", [5_000, 200_000])
-def test_deep_nesting_costs_its_record(depth: int) -> None:
+def test_deep_nesting_breaks_its_record(depth: int) -> None:
     deep = "[" * depth + "]" * depth
     assert values(f"{{}}\n{deep}\n5") == [{}, None, 5]
     assert values(f"[1, {deep}, 2]") == [1, None, 2]
@@ -329,7 +329,7 @@ def test_deep_nesting_costs_its_record(depth: int) -> None:
 @pytest.mark.parametrize(
     "content", [b"hello\nworld", bytes(range(256)) * 10, b"entries:\n- a\n", b"\xff\xfe{\x00}\x00"]
 )
-def test_what_is_no_json_at_all_is_one_text(content: bytes) -> None:
+def test_a_document_that_is_not_json_is_one_text(content: bytes) -> None:
     [record] = found(content)
     assert isinstance(record, Record)
     assert isinstance(record.value, UnparsedText)
@@ -368,7 +368,7 @@ def test_a_record_of_20_mb_is_read() -> None:
 
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_a_line_that_is_too_long_costs_itself(position: int) -> None:
+def test_a_line_that_is_too_long_affects_nothing_else(position: int) -> None:
     lines = ['{"a":1}', '{"b":2}', '{"c":3}']
     lines[position] = json.dumps({"long": "x" * 2000})
     expected: list[Any] = [json.loads(line) for line in lines]
@@ -380,14 +380,14 @@ def test_a_line_that_is_too_long_costs_itself(position: int) -> None:
 
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("indent", [None, 1])
-def test_an_item_that_is_too_long_costs_itself(indent: int | None) -> None:
+def test_an_item_that_is_too_long_affects_nothing_else(indent: int | None) -> None:
     content = json.dumps([{"a": 1}, {"long": ["x" * 100] * 20}, {"c": 3}], indent=indent)
     assert values(content) == [{"a": 1}, None, {"c": 3}]
     assert broken(content) == [("x [1]", "longer than 512 bytes")]
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_a_field_that_makes_an_object_too_long_costs_itself() -> None:
+def test_a_field_that_makes_an_object_too_long_affects_nothing_else() -> None:
     content = json.dumps({"a": 1, "long": "x" * 2000, "samples": [{"b": 2}]})
     assert values(content) == [None, {"a": 1, "samples": []}, {"b": 2}]
     assert broken(content) == [("x long", "longer than 512 bytes")]
@@ -429,7 +429,7 @@ def test_a_large_document_takes_little_memory_and_is_read_as_it_is_taken(
 
 
 @pytest.mark.parametrize("opening", [b'{"a":"', b'{"a":1,"b":[', b"[", b'["', b'"', b"x", b"\x00"])
-def test_what_never_ends_is_passed_over_in_little_memory(opening: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_value_is_skipped_in_little_memory(opening: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WHOLE_BYTES", 2 * MIB)
     monkeypatch.setattr(module, "MAX_RECORD_BYTES", 8 * MIB)
     source = Generated(iter([opening, *[b"1" * MIB] * 40]))
@@ -443,7 +443,7 @@ def test_what_never_ends_is_passed_over_in_little_memory(opening: bytes, monkeyp
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_brackets_in_a_row_are_passed_over_at_once() -> None:
+def test_brackets_in_a_row_are_skipped_together() -> None:
     depth = 4 * MIB
     began = time.monotonic()
     assert broken("[" * depth) == [("x [0]", "the document ends in the middle")]

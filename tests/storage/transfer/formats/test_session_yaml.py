@@ -1,4 +1,4 @@
-"""YAML files of sessions: texts and cards come back as they were; what is no such file is refused with its place."""
+"""YAML files of sessions: texts and cards round-trip; anything else is refused with its location."""
 
 import io
 import json
@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.events import AssistantMessage, CardEvent, SystemMessage, UserMessage
-from storage.transfer.formats.registry import HEAD_CHARACTERS, ForeignDocument, peek_records, reader_for
-from storage.transfer.formats.registry import read_document as read_any
+from storage.transfer.formats.registry import HEAD_CHARACTERS, ForeignDocument, peek_records, read_document, reader_for
 from storage.transfer.formats.session_yaml import FORMAT, SessionFile, Speaker, Special, Text, entries_of, parse, write
 from storage.transfer.formats.shared import records
 from storage.transfer.formats.shared.records import Record, UnparsedText
@@ -70,8 +69,8 @@ FILE = SessionFile(
 )
 
 
-def read_document(name: str, source: str) -> ForeignDocument:
-    return read_any(name, source, FORMAT)
+def read_yaml(name: str, source: str) -> ForeignDocument:
+    return read_document(name, source, FORMAT)
 
 
 def refusal(source: str) -> str:
@@ -86,7 +85,7 @@ def test_a_file_as_people_read_it() -> None:
 
 
 @given(FILES)
-def test_any_texts_and_cards_come_back(file: SessionFile) -> None:
+def test_any_texts_and_cards_round_trip(file: SessionFile) -> None:
     written = write(file)
     assert parse(written) == file
     assert parse(json.dumps(yaml.safe_load(written))) == file
@@ -94,16 +93,16 @@ def test_any_texts_and_cards_come_back(file: SessionFile) -> None:
 
 @given(st.lists(FILES, min_size=1, max_size=4), st.sampled_from(["---\n", "--- # next\n", "...\n---\n", "\n---\r\n"]))
 def test_a_stream_of_files_comes_back_as_that_many_sessions(files: list[SessionFile], marker: str) -> None:
-    found = read_document("x", "".join(marker + write(file) for file in files)).sessions
+    found = read_yaml("x", "".join(marker + write(file) for file in files)).sessions
     assert [(session.label, session.workflow_mode) for session in found] == [
         (file.title, file.workflow_mode) for file in files
     ]
     for session, file in zip(found, files, strict=True):
-        assert list(session.events) == list(read_document("x", write(file)).sessions[0].events)
+        assert list(session.events) == list(read_yaml("x", write(file)).sessions[0].events)
 
 
-def test_an_id_that_comes_twice_in_a_stream_is_that_of_the_first() -> None:
-    reading = read_document("x", f"{EXAMPLE}---\nentries: []\n---\n{EXAMPLE}")
+def test_a_repeated_id_in_a_stream_goes_to_the_first() -> None:
+    reading = read_yaml("x", f"{EXAMPLE}---\nentries: []\n---\n{EXAMPLE}")
     assert [(session.key, session.id) for session in reading.sessions] == [
         ("bed-3", "bed-3"),
         ("#2", None),
@@ -114,11 +113,11 @@ def test_an_id_that_comes_twice_in_a_stream_is_that_of_the_first() -> None:
 
 @pytest.mark.parametrize("stream", [f"---\n{EXAMPLE}---\n{EXAMPLE}", f"{EXAMPLE}...\n---\n{EXAMPLE}"])
 def test_a_stream_is_recognised(stream: str) -> None:
-    reading = read_any("x", stream)
+    reading = read_document("x", stream)
     assert (reading.format, len(reading.sessions)) == (FORMAT, 2)
 
 
-def test_a_stream_is_told_by_as_much_of_it_as_fits_the_memory() -> None:
+def test_a_stream_is_recognised_by_as_much_of_it_as_fits_the_memory() -> None:
     def of(size: int) -> list[str]:
         text = "---\n" + write(SessionFile((Text(Speaker.USER, "x" * size),)))
         head, found = peek_records(iter([Record("x", UnparsedText(text, ""))] * 30))
@@ -130,10 +129,10 @@ def test_a_stream_is_told_by_as_much_of_it_as_fits_the_memory() -> None:
 
 def test_a_broken_document_of_a_stream_is_refused_with_its_line() -> None:
     with pytest.raises(errors.BadInput, match=r"^x document at line 4: entries\[0\]: must be an object"):
-        read_document("x", "---\nentries: []\n\n---\nentries: [5]\n")
+        read_yaml("x", "---\nentries: []\n\n---\nentries: [5]\n")
 
 
-def test_a_broken_document_of_a_stream_costs_only_itself() -> None:
+def test_a_broken_document_of_a_stream_affects_nothing_else() -> None:
     found = list(records.read_records("x", io.BytesIO(f"{EXAMPLE}---\nentries: [\n---\n{EXAMPLE}".encode())))
     source = reader_for("x", found, lenient=True)
     assert len([step for record in found for step in source.add(record)]) == 2
@@ -144,7 +143,7 @@ def test_a_broken_document_of_a_stream_costs_only_itself() -> None:
 
 
 def test_a_file_becomes_one_event_for_each_entry() -> None:
-    reading = read_document("x.yaml", EXAMPLE)
+    reading = read_yaml("x.yaml", EXAMPLE)
     [session] = reading.sessions
     assert (session.id, session.label, session.workflow_mode, reading.warnings) == ("bed-3", FILE.title, "garden", [])
     assert session.events == [
@@ -158,7 +157,7 @@ def test_a_real_session_goes_out_and_comes_back() -> None:
     for session in read_log(TAU_BENCH).sessions[:20]:
         events = [event.model_copy(update={"seq": seq}) for seq, event in enumerate(session.events)]
         file = SessionFile(entries=entries_of(conversation(events, include_system=True)))
-        [again] = read_document("x", write(file)).sessions
+        [again] = read_yaml("x", write(file)).sessions
         texts = [event for event in session.events if isinstance(event, UserMessage | AssistantMessage | SystemMessage)]
         assert [(event.type, event.content) for event in again.events] == [  # type: ignore[attr-defined]
             (event.type, event.content) for event in texts if event.content
@@ -167,11 +166,11 @@ def test_a_real_session_goes_out_and_comes_back() -> None:
 
 @pytest.mark.parametrize("content", [EXAMPLE, json.dumps(yaml.safe_load(EXAMPLE)), "entries: []", '{"entries": []}'])
 def test_a_file_is_recognised(content: str) -> None:
-    reading = read_any("x", content)
+    reading = read_document("x", content)
     assert (reading.format, len(reading.sessions)) == (FORMAT, 1)
 
 
-def test_other_documents_are_no_files_of_sessions() -> None:
+def test_other_documents_are_not_session_files() -> None:
     for content in (
         '{"entries": [{"role": "user"}], "id": 5}',
         "title: x",
@@ -179,28 +178,28 @@ def test_other_documents_are_no_files_of_sessions() -> None:
         "- entries: 5",
     ):
         with pytest.raises(errors.BadInput, match="known format"):
-            read_any("x", content)
+            read_document("x", content)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_json_gives_the_same_session(indent: int | None) -> None:
     value = yaml.safe_load(EXAMPLE)
-    [session] = read_document("x", json.dumps(value, indent=indent)).sessions
-    assert session == read_document("x", EXAMPLE).sessions[0]
+    [session] = read_yaml("x", json.dumps(value, indent=indent)).sessions
+    assert session == read_yaml("x", EXAMPLE).sessions[0]
 
 
-def test_surrogates_and_zero_characters_are_told_as_text_can_hold_them() -> None:
+def test_surrogates_and_zero_characters_are_kept_as_far_as_text_can_hold_them() -> None:
     source = {
         "sessionId": "\ud800",
         "title": "\udfffa",
         "entries": [{"kind": "Text", "role": "User", "content": "\ud800\0"}],
     }
-    [session] = read_document("x", json.dumps(source)).sessions
+    [session] = read_yaml("x", json.dumps(source)).sessions
     assert (session.id, session.label, session.events) == (None, "\ufffda", [UserMessage(content="\ufffd\0")])
 
 
 @given(mutated([yaml.safe_load(EXAMPLE)]))
-def test_whatever_a_file_holds_it_is_read_or_refused(file: tuple[list[Any], int]) -> None:
+def test_any_file_is_read_or_refused(file: tuple[list[Any], int]) -> None:
     steps, _ = read_leniently(FORMAT, file[0])
     check(steps)
 
@@ -210,12 +209,12 @@ def test_a_card_that_cant_be_read_goes_out_whole() -> None:
     assert entries_of(conversation(events)) == (Special("New", "rows: ["), Special("Form", "a: 1"))
 
 
-def test_what_is_lost_is_told() -> None:
+def test_losses_are_reported() -> None:
     source = "sessionId: not legal\nowner: me\nentries:\n- {kind: Text, role: User, content: x, at: 5}\n"
-    reading = read_document("x", source)
+    reading = read_yaml("x", source)
     assert reading.sessions[0].id is None
     assert reading.warnings == [
-        "1 session lost its id, which no session can have here",
+        "1 session lost its id, which is not a valid session id",
         "1 session lost owner",
         "1 text lost at",
     ]
@@ -228,7 +227,7 @@ def test_what_is_lost_is_told() -> None:
         ("a: b: c", "document: not YAML or JSON that is allowed: line 1 column 5: mapping values are not allowed"),
         ("Dear all, here is my session.", "document: must be a mapping with sessionId, title, createdAt, updatedAt,"),
         ("", "document: must be a mapping with sessionId, title, createdAt, updatedAt, workflowMode, entries, is null"),
-        ("title: x", "entries: is required, given are title"),
+        ("title: x", "entries: is required; found title"),
         ("entries: {}", "entries: must be a list, is an empty object"),
         ("entries: [x]", "entries[0]: must be an object, is a str"),
         ("entries: [{kind: text}]", "entries[0].kind: must be one of Text, Special, is 'text'"),
@@ -250,10 +249,10 @@ def test_what_is_lost_is_told() -> None:
         ("entries: !!python/object:os.x {}", "the tag"),
     ],
 )
-def test_a_refusal_names_place_and_rule(source: str, message: str) -> None:
+def test_a_refusal_names_location_and_rule(source: str, message: str) -> None:
     assert message in refusal(source)
     with pytest.raises(errors.BadInput, match=r"^my-file\b"):
-        read_document("my-file", source)
+        read_yaml("my-file", source)
 
 
 def test_a_bomb_of_aliases_is_refused_before_it_expands() -> None:

@@ -1,4 +1,4 @@
-"""Trajectories of SWE-agent, of both kinds, are sessions whose surface is their history."""
+"""Trajectories of SWE-agent, old and new, become sessions whose surface is their history."""
 
 import json
 from typing import Any
@@ -11,8 +11,8 @@ from storage.events import CustomEvent, Event, RunStatus, StepEnd, StepStart, To
 from storage.transfer.formats import swe_agent
 from storage.transfer.formats.registry import read_document
 from storage.views.runs import runs
-from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, logs, read_steps, surface
-from tests.storage.transfer.formats.logs import DATA, counts, messages
+from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, read_steps, surface
+from tests.storage.transfer.formats.logs import DATA, counts, messages, visible_logs
 from tests.storage.transfer.formats.mutations import SEEDS, odd
 
 CALLS = "swe-agent/marshmallow-1867.function_calling.traj"
@@ -32,7 +32,7 @@ def trajectory(*history: Any, steps: Any = (), **fields: Any) -> bytes:
 
 def read_one(*history: Any, steps: Any = (), **fields: Any) -> tuple[list[Event], list[str]]:
     steps, warnings = read_steps(swe_agent, trajectory(*history, steps=steps, **fields))
-    [log] = logs(steps).values()
+    [log] = visible_logs(steps).values()
     return log, warnings.messages()
 
 
@@ -46,7 +46,7 @@ def told(*ids: str, content: str = "r", **fields: Any) -> dict[str, Any]:
 
 
 def original(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages as the model gets them."""
+    """The messages as the model sees them."""
     found = []
     for item in history:
         message = {"role": item["role"], "content": item["content"]}
@@ -59,7 +59,7 @@ def original(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_the_format_is_told_by_its_content(name: str) -> None:
+def test_the_format_is_recognised_by_its_content(name: str) -> None:
     assert read_document(name, (DATA / name).read_text()).format == "swe-agent"
 
 
@@ -91,7 +91,7 @@ def test_a_longer_history_only_adds_events(name: str) -> None:
     check_prefixes(swe_agent, lambda size: encoded(whole | {"history": history[:size]}), range(len(history) + 1))
 
 
-def test_how_long_commands_ran_stands_on_results_and_steps() -> None:
+def test_results_and_steps_have_the_durations_of_commands() -> None:
     [session] = read_document(CALLS, (DATA / CALLS).read_text()).sessions
     expected = [round(step["execution_time"] * 1000, 3) for step in real(CALLS)["trajectory"]]
     assert [event.duration_ms for event in session.events if isinstance(event, ToolResult)] == expected
@@ -99,7 +99,7 @@ def test_how_long_commands_ran_stands_on_results_and_steps() -> None:
 
 
 def test_runs_show_the_durations_of_a_real_trajectory() -> None:
-    [run] = runs(logs(read_steps(swe_agent, (DATA / CALLS).read_bytes())[0])["0"], "s")
+    [run] = runs(visible_logs(read_steps(swe_agent, (DATA / CALLS).read_bytes())[0])["0"], "s")
     expected = [round(step["execution_time"] * 1000, 3) for step in real(CALLS)["trajectory"]]
     assert [step.duration_ms for step in run.steps] == expected
     assert [call.duration_ms for call in run.tool_invocations] == expected
@@ -114,7 +114,7 @@ def test_an_older_step_has_the_duration_too() -> None:
     assert warnings == ["1 trajectory step without its message left out"]
 
 
-def test_the_state_after_a_step_stands_before_its_result() -> None:
+def test_the_state_after_a_step_precedes_its_result() -> None:
     said = asks("c", thought="t", action="ls")
     step = {"thought": "t", "action": "ls", "state": {"cwd": "/"}}
     log, _ = read_one(USER, said, told("c"), steps=[step])
@@ -123,7 +123,7 @@ def test_the_state_after_a_step_stands_before_its_result() -> None:
     assert (log[5].name, log[5].data) == ("state", '{"cwd":"/"}')
 
 
-def test_the_state_after_the_last_step_waits_for_what_comes_after_it() -> None:
+def test_the_state_after_the_last_step_waits_for_the_next_message() -> None:
     said = asks("c", thought="t", action="ls")
     step = {"thought": "t", "action": "ls", "state": "{}"}
     log, warnings = read_one(USER, said, steps=[step])
@@ -134,14 +134,14 @@ def test_the_state_after_the_last_step_waits_for_what_comes_after_it() -> None:
     assert warnings == []
 
 
-def test_a_state_that_cannot_be_stored_costs_the_state_alone() -> None:
+def test_a_state_that_cannot_be_stored_affects_only_the_state() -> None:
     step = {"thought": "t", "action": "ls", "state": {"n": 2**70}}
     log, warnings = read_one(USER, asks("c", thought="t", action="ls"), told("c"), steps=[step])
     assert [event.type for event in log][-3:] == ["tool/call", "tool/result", "step/end"]
     assert warnings == ["1 state that cannot be stored left out"]
 
 
-def test_agents_and_thoughts_stand_on_steps() -> None:
+def test_steps_have_agents_and_thoughts() -> None:
     log, _ = read_one(USER, asks("c", agent="main", thought="hm"))
     assert [event.agent_name for event in log if isinstance(event, StepStart)] == ["main"]
     log, _ = read_one(USER, asks("c", agent="main", thought="hm"), told("c"))
@@ -164,7 +164,7 @@ def test_one_message_can_answer_several_calls() -> None:
     ]
 
 
-def test_observations_that_are_user_messages_start_no_turn() -> None:
+def test_observations_as_user_messages_start_no_turn() -> None:
     said = {"role": "assistant", "content": "```ls```"}
     log, _ = read_one(SYSTEM, USER, said, USER, said, USER)
     types = [event.type for event in log]
@@ -194,12 +194,12 @@ def test_a_run_without_an_exit_status_stays_open(info: object) -> None:
     assert log[-1].type == "step/end"
 
 
-def test_demonstrations_are_no_steps_and_give_no_label() -> None:
+def test_demonstrations_are_not_steps_and_give_no_label() -> None:
     demo = {"role": "user", "content": "demo", "is_demo": True}
     steps, warnings = read_steps(
         swe_agent, trajectory(SYSTEM, demo, asks("c", is_demo=True), told("c", is_demo=True), USER)
     )
-    [log] = logs(steps).values()
+    [log] = visible_logs(steps).values()
     assert [event.type for event in log] == [
         "system/message",
         "user/message",
@@ -219,7 +219,7 @@ def test_totals_and_settings_are_metadata() -> None:
     assert found == {"environment": real(TEXTS)["environment"], "info": real(TEXTS)["info"]}
 
 
-def test_a_broken_message_is_kept_as_custom_and_told_with_its_place() -> None:
+def test_a_broken_message_is_kept_as_custom_and_reported_with_its_location() -> None:
     log, warnings = read_one(
         USER, {"content": "?"}, 5, {"role": "tool", "content": 7}, told("c", tool_call_ids=3), asks()
     )
@@ -232,7 +232,7 @@ def test_a_broken_message_is_kept_as_custom_and_told_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("document", [{"trajectory": []}, {"history": 5, "trajectory": []}, [1], 5])
-def test_a_record_that_is_no_trajectory_is_refused(document: object) -> None:
+def test_a_record_that_is_not_a_trajectory_is_refused(document: object) -> None:
     steps, warnings = read_steps(swe_agent, encoded(document))
     assert steps == []
     assert "1 record left out" in warnings.messages()[0]
@@ -251,10 +251,10 @@ def test_content_in_parts_is_kept() -> None:
 
 
 @given(seed=SEEDS, name=st.sampled_from(BOTH))
-def test_nothing_breaks_it(seed: int, name: str) -> None:
+def test_odd_input_is_read_or_refused(seed: int, name: str) -> None:
     value = real(name)
     for part in ("history", "trajectory"):
         value[part] = value[part][:9]
     steps, _ = read_steps(swe_agent, encoded(odd(value, seed)))
-    for log in logs(steps).values():
+    for log in visible_logs(steps).values():
         check_log(log)

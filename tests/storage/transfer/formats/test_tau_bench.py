@@ -1,4 +1,4 @@
-"""A task is a node, its trials are its children; those that begin alike are forks."""
+"""A task is a node and its trials are its children; trials with the same start are forks."""
 
 import json
 from typing import Any
@@ -12,9 +12,9 @@ from storage.events import Event, SystemMessage, ToolCall, UserMessage
 from storage.transfer.formats.registry import ForeignDocument, ForeignSession, read_document
 from storage.transfer.formats.shared.shared_prefixes import MAX_DEPTH, SharedPrefixes
 from storage.views.surface import Surface
-from tests.storage.transfer.formats.logs import DATA, TAU_BENCH, messages, read_log
+from tests.storage.transfer.formats.documents import check_broken
+from tests.storage.transfer.formats.logs import DATA, TAU_BENCH, messages, read_log, steps_of_values, visible_logs
 from tests.storage.transfer.formats.mutations import odd
-from tests.storage.transfer.formats.readers import check_broken, steps_of, visible
 
 TRIALS: list[dict[str, Any]] = json.loads((DATA / TAU_BENCH).read_text(encoding="utf-8"))
 
@@ -26,7 +26,7 @@ def reading() -> ForeignDocument:
 
 def whole(sessions: list[ForeignSession]) -> list[ForeignSession]:
     """The sessions as if none were a fork."""
-    logs = visible(sessions)
+    logs = visible_logs(sessions)
     return [ForeignSession(key=session.key, label=session.label, events=logs[session.key]) for session in sessions]
 
 
@@ -39,7 +39,7 @@ def say(role: str, content: str) -> dict[str, Any]:
 
 
 def test_the_real_trials_are_all_there(reading: ForeignDocument) -> None:
-    """Counted is what each trial shows, as a fork holds only what it does not share."""
+    """Counts the visible events of each trial, as a fork holds only what it does not share."""
     sessions = whole(reading.sessions)
     assert sum(session.counted for session in reading.sessions) == 100
     assert messages(sessions) == (860, 1381, 621, 100)
@@ -50,8 +50,8 @@ def test_the_real_trials_are_all_there(reading: ForeignDocument) -> None:
 
 
 def test_the_surface_of_each_real_trial_is_its_messages(reading: ForeignDocument) -> None:
-    """An empty text and null are the same before calls; the name of a tool's message is that of its call."""
-    logs = visible(reading.sessions)
+    """Before calls, empty text equals null; the name in a tool message is that of its call."""
+    logs = visible_logs(reading.sessions)
     trials = [logs[session.key] for session in reading.sessions if session.counted]
     for log, source in zip(trials, TRIALS, strict=True):
         assert [shown(json.loads(message)) for message in Surface().add_all(log).openai()] == [
@@ -76,9 +76,9 @@ def test_each_task_is_the_parent_of_its_four_trials(reading: ForeignDocument) ->
         assert json.loads(task.metadata or "")["task"]["instruction"].startswith("You")
 
 
-def test_trials_of_a_task_that_begin_alike_are_forks_of_the_longest_shared_prefix(reading: ForeignDocument) -> None:
-    """All trials of a task begin with the same system message, so that 75 of 100 are forks of an earlier one."""
-    logs = visible(reading.sessions)
+def test_trials_of_a_task_with_the_same_start_are_forks_of_the_longest_shared_prefix(reading: ForeignDocument) -> None:
+    """All trials of a task begin with the same system message, so 75 of 100 are forks of an earlier one."""
+    logs = visible_logs(reading.sessions)
     trials = [session for session in reading.sessions if session.counted]
     sources = {session.key: source["traj"] for session, source in zip(trials, TRIALS, strict=True)}
     assert sum(session.source is not None for session in trials) == 75
@@ -113,12 +113,12 @@ def test_trials_of_different_tasks_share_nothing() -> None:
     assert [session.source for session in reading.sessions] == [None] * 4
 
 
-def test_a_trial_that_is_another_one_again_is_a_fork_with_nothing_but_its_end() -> None:
+def test_a_trial_equal_to_another_is_a_fork_with_nothing_but_its_end() -> None:
     reading = read_document("x", json.dumps([trial(0, say("user", "u")), trial(1, say("user", "u"))]))
     assert [event.type for event in reading.sessions[2].events] == ["turn/end"]
 
 
-def test_forks_do_not_stand_on_each_other_without_limit() -> None:
+def test_forks_of_forks_have_a_limit() -> None:
     prefixes = SharedPrefixes()
     log: list[tuple[object, int]] = []
     depths = []
@@ -129,14 +129,14 @@ def test_forks_do_not_stand_on_each_other_without_limit() -> None:
     assert depths == [None, *range(MAX_DEPTH), None, 0, 1, 2]
 
 
-def test_a_trial_keeps_its_reward_and_what_else_is_told_of_it(reading: ForeignDocument) -> None:
+def test_a_trial_keeps_its_reward_and_other_fields(reading: ForeignDocument) -> None:
     trial = next(session for session in reading.sessions if session.label == "Task 6, trial 0")
     facts = json.loads(trial.metadata or "")
     assert {name: facts[name] for name in ("taskId", "trial", "reward")} == {"taskId": 6, "trial": 0, "reward": 1.0}
     assert sorted(facts["info"]) == ["reward_info", "source", "user_cost"]
 
 
-def test_a_task_that_another_trial_tells_otherwise_is_kept_with_that_trial() -> None:
+def test_a_task_that_differs_in_another_trial_is_kept_with_that_trial() -> None:
     reading = read_document("x", json.dumps([trial(0), trial(1, info={"task": {"a": 2}})]))
     assert [json.loads(session.metadata or "").get("info") for session in reading.sessions[1:]] == [
         None,
@@ -152,7 +152,7 @@ def test_reused_call_ids_are_kept(reading: ForeignDocument) -> None:
     assert reused == 25
 
 
-def test_what_is_lost_is_counted(reading: ForeignDocument) -> None:
+def test_losses_are_counted(reading: ForeignDocument) -> None:
     assert reading.warnings == ["621 tool messages lost name"]
 
 
@@ -166,20 +166,20 @@ def test_what_is_lost_is_counted(reading: ForeignDocument) -> None:
         (trial(0, info=[1]), r"x \[1\].info: must be an object"),
     ],
 )
-def test_a_broken_trial_is_refused_with_its_place(broken: dict[str, Any], message: str) -> None:
+def test_a_broken_trial_is_refused_with_its_location(broken: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.BadInput, match=message):
         read_document("x", json.dumps([trial(0), broken]), "tau-bench")
 
 
 def test_fewer_records_give_the_first_of_the_steps() -> None:
-    steps = steps_of("tau-bench", TRIALS[:40])
+    steps = steps_of_values("tau-bench", TRIALS[:40])
     for end in range(40):
-        part = steps_of("tau-bench", TRIALS[:end])
+        part = steps_of_values("tau-bench", TRIALS[:end])
         assert part == steps[: len(part)]
 
 
 def test_a_trial_with_more_messages_has_more_events() -> None:
-    """But for the end of its last turn, as a trial is complete."""
+    """Except for the end of its last turn, as a trial is complete."""
     full = log_of(TRIALS[3]["traj"])
     for end in range(len(TRIALS[3]["traj"])):
         log = log_of(TRIALS[3]["traj"][:end])
@@ -193,7 +193,7 @@ def log_of(traj: list[Any]) -> list[Event]:
 
 
 @given(st.integers(0, 2**32))
-def test_a_broken_record_is_read_or_refused_as_if_it_were_not_there(seed: int) -> None:
+def test_a_broken_record_is_read_or_refused_without_a_trace(seed: int) -> None:
     good = {**TRIALS[seed % 100], "traj": TRIALS[seed % 100]["traj"][:8]}
     check_broken("tau-bench", good, odd(good, seed))
 

@@ -1,4 +1,4 @@
-"""A message that can't be read costs itself alone, whatever holds the conversation; read strictly it is refused."""
+"""An unreadable message affects nothing else in any format with whole conversations; strict reading refuses it."""
 
 import io
 import json
@@ -17,7 +17,6 @@ from storage.transfer.formats.shared.records import read_records
 from tests.storage.transfer.formats.documents import check_log
 from tests.storage.transfer.formats.logs import visible_logs
 from tests.storage.transfer.formats.mutations import SEEDS, check, odd
-from tests.storage.transfer.formats.readers import visible
 
 
 def lenient(value: object, format: str | None = None) -> tuple[list[Step], ImportWarnings]:
@@ -34,7 +33,7 @@ def sessions(steps: Sequence[Step]) -> list[ForeignSession]:
 
 
 def said(events: Sequence[Event]) -> list[str]:
-    """Texts of messages, and the data of what became custom."""
+    """The texts of messages, and the data of custom events."""
     found = []
     for event in events:
         match event:
@@ -56,7 +55,7 @@ def nested(depth: int) -> Any:
 
 
 class Listed(NamedTuple):
-    """A format whose records hold lists: a document that holds one, where it stands, and two messages of it."""
+    """A format whose records hold lists: a document with one, the location of the list, and two messages for it."""
 
     format: str
     document: Callable[[list[Any]], Any]
@@ -96,7 +95,7 @@ EACH_LIST = pytest.mark.parametrize("listed", LISTS, ids=lambda listed: listed.f
 @pytest.mark.parametrize(
     "odd", [{"role": "user", "content": 5}, {"role": None}, {"content": "?"}, {"role": "assistant", "tool_calls": 5}]
 )
-def test_a_message_that_cannot_be_read_becomes_custom_and_all_others_come_in(listed: Listed, odd: Any) -> None:
+def test_a_message_that_cannot_be_read_becomes_custom_and_the_others_are_read(listed: Listed, odd: Any) -> None:
     steps, warnings = lenient(listed.document([listed.first, odd, listed.second, listed.first]))
     kept = f"{listed.noun} {json.dumps(odd, separators=(',', ':'))}"
     assert said(sessions(steps)[-1].events) == ["u", kept, "a", "u"]
@@ -107,14 +106,14 @@ def test_a_message_that_cannot_be_read_becomes_custom_and_all_others_come_in(lis
 
 
 @EACH_LIST
-def test_of_several_messages_that_cannot_be_read_the_first_is_told(listed: Listed) -> None:
+def test_the_first_of_several_unreadable_messages_is_reported(listed: Listed) -> None:
     _, warnings = lenient(listed.document([listed.first, {"role": 5}, {"role": 6}, listed.first, listed.first]))
     told = f"2 {listed.noun}s that could not be read kept as custom, the first: {listed.location}[1]"
     assert any(warning.startswith(told) for warning in warnings.messages())
 
 
 @EACH_LIST
-def test_a_message_that_no_event_can_hold_is_left_out_and_told(listed: Listed) -> None:
+def test_a_message_that_no_event_can_store_is_left_out_and_reported(listed: Listed) -> None:
     deep = {"role": "user", "content": nested(600)}
     steps, warnings = lenient(listed.document([listed.first, deep, listed.second, listed.first]))
     assert said(sessions(steps)[-1].events) == ["u", "a", "u"]
@@ -125,7 +124,7 @@ def test_a_message_that_no_event_can_hold_is_left_out_and_told(listed: Listed) -
 @EACH_LIST
 @pytest.mark.parametrize("odd", [5, "text", None, [[]]])
 @pytest.mark.parametrize("at", [0, 1])
-def test_what_is_no_object_among_messages_costs_itself_alone(listed: Listed, odd: Any, at: int) -> None:
+def test_a_message_that_is_not_an_object_affects_nothing_else(listed: Listed, odd: Any, at: int) -> None:
     messages = [listed.first, listed.second, listed.first]
     steps, warnings = lenient(listed.document([*messages[:at], odd, *messages[at:]]))
     texts = [text for session in sessions(steps) for text in said(session.events)]
@@ -136,7 +135,7 @@ def test_what_is_no_object_among_messages_costs_itself_alone(listed: Listed, odd
 
 @EACH_LIST
 @pytest.mark.parametrize("odd", [5, {"role": "user", "content": 5}])
-def test_read_strictly_such_a_message_is_refused_with_its_place(listed: Listed, odd: Any) -> None:
+def test_read_strictly_such_a_message_is_refused_with_its_location(listed: Listed, odd: Any) -> None:
     with pytest.raises(errors.BadInput) as refused:
         read_document("x", json.dumps(listed.document([listed.first, odd, listed.second])), listed.format)
     assert refused.value.message.startswith(f"{listed.location}[1]")
@@ -162,7 +161,7 @@ def test_trials_that_share_a_message_that_cannot_be_read_share_their_beginning()
 @pytest.mark.parametrize(
     ("listed", "field"), [(LISTS[3], "trajectory"), (LISTS[4], "events")], ids=["swe-agent", "inspect"]
 )
-def test_what_is_no_object_beside_the_messages_is_told(listed: Listed, field: str) -> None:
+def test_other_fields_that_are_not_objects_are_reported(listed: Listed, field: str) -> None:
     for given_odd, location in ((5, ""), ([{}, 5], "[1]")):
         document = listed.document([USER])
         (document["samples"][0] if listed.format == "inspect" else document)[field] = given_odd
@@ -174,7 +173,7 @@ def test_what_is_no_object_beside_the_messages_is_told(listed: Listed, field: st
 
 
 @pytest.mark.parametrize("odd", [[5], [[]], [{}], {"messages": [5]}])
-def test_a_list_that_holds_no_message_is_no_conversation(odd: object) -> None:
+def test_a_list_without_messages_is_not_a_conversation(odd: object) -> None:
     steps, warnings = lenient([{"messages": [USER]}, odd])
     assert [said(session.events) for session in sessions(steps)] == [["u"]]
     assert warnings.first_broken.startswith("x [1] messages[0]")
@@ -192,7 +191,7 @@ def turn(id: str, content: object, *children: Any) -> dict[str, Any]:
 
 
 def of_open_assistant(content: object) -> Any:
-    """The message `p`, a reply to it with that content, and two replies to that."""
+    """The message `p`, a reply to it with this content, and two replies to the reply."""
     second = reply("assistant", content, reply("prompter", "b"), reply("prompter", "c"))
     return {"prompt": reply("prompter", "p", second)}
 
@@ -225,9 +224,9 @@ EACH_TREE = pytest.mark.parametrize("tree", [of_open_assistant, of_librechat, of
 
 @EACH_TREE
 @pytest.mark.parametrize("odd", [5, {"a": 1}, True])
-def test_what_comes_after_a_message_that_cannot_be_read_stays_in_its_place(tree: Any, odd: object) -> None:
+def test_replies_to_an_unreadable_message_keep_their_position(tree: Any, odd: object) -> None:
     steps, warnings = lenient(tree(odd))
-    first, second = visible(sessions(steps)).values()
+    first, second = visible_logs(sessions(steps)).values()
     p, custom, b = said(first)
     assert (p, b, said(second)) == ("p", "b", ["p", custom, "c"])
     assert custom.startswith("message {")
@@ -237,9 +236,9 @@ def test_what_comes_after_a_message_that_cannot_be_read_stays_in_its_place(tree:
 
 
 @EACH_TREE
-def test_what_comes_after_a_message_that_no_event_can_hold_stays_in_its_place(tree: Any) -> None:
+def test_replies_to_a_message_that_no_event_can_store_keep_their_position(tree: Any) -> None:
     steps, warnings = lenient(tree(nested(600)))
-    assert [said(log) for log in visible(sessions(steps)).values()] == [["p", "b"], ["p", "c"]]
+    assert [said(log) for log in visible_logs(sessions(steps)).values()] == [["p", "b"], ["p", "c"]]
     assert warnings.kinds()["record left out"] == 1
 
 
@@ -263,7 +262,7 @@ def test_a_prompt_that_cannot_be_read_keeps_its_replies(prompt: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("odd", [5, "text", None])
-def test_replies_that_are_no_objects_are_left_out_and_told(odd: object) -> None:
+def test_replies_that_are_not_objects_are_left_out_and_reported(odd: object) -> None:
     steps, warnings = lenient({"prompt": reply("prompter", "p", odd, reply("assistant", "a"))})
     assert [said(session.events) for session in sessions(steps)] == [["p", "a"]]
     assert warnings.first_broken.startswith("x line 1 prompt.replies[0]: must be an object")
@@ -273,7 +272,7 @@ def test_replies_that_are_no_objects_are_left_out_and_told(odd: object) -> None:
 
 
 @pytest.mark.parametrize("odd", [5, "text", None])
-def test_nested_messages_of_librechat_that_are_no_objects_are_left_out_and_told(odd: object) -> None:
+def test_nested_messages_of_librechat_that_are_not_objects_are_left_out_and_reported(odd: object) -> None:
     document = {"conversationId": "c", "messages": [turn("1", "p", odd, turn("2", "a") | {"children": 5})]}
     steps, warnings = lenient(document)
     assert [said(session.events) for session in sessions(steps)] == [["p", "a"]]
@@ -282,34 +281,34 @@ def test_nested_messages_of_librechat_that_are_no_objects_are_left_out_and_told(
 
 
 @pytest.mark.parametrize("at", [0, 2])
-def test_flat_messages_of_librechat_that_are_no_objects_are_left_out_and_told(at: int) -> None:
+def test_flat_messages_of_librechat_that_are_not_objects_are_left_out_and_reported(at: int) -> None:
     document = of_librechat_flat("a")
     document["messages"].insert(at, 5)
     steps, warnings = lenient(document)
-    assert [said(log) for log in visible(sessions(steps)).values()] == [["p", "a", "b"], ["p", "a", "c"]]
+    assert [said(log) for log in visible_logs(sessions(steps)).values()] == [["p", "a", "b"], ["p", "a", "c"]]
     assert warnings.first_broken.startswith(f"x line 1.messages[{at}]: must be an object")
 
 
 @pytest.mark.parametrize("odd", [5, "text", None])
-def test_what_comes_after_a_node_that_is_no_object_is_attached_to_its_parent(odd: object) -> None:
+def test_children_of_a_node_that_is_not_an_object_move_to_its_parent(odd: object) -> None:
     document = of_chatgpt("a")
     document["mapping"]["2"] = odd
     document["mapping"]["9"] = odd
     steps, warnings = lenient(document)
-    assert [said(log) for log in visible(sessions(steps)).values()] == [["p", "b"], ["p", "c"]]
+    assert [said(log) for log in visible_logs(sessions(steps)).values()] == [["p", "b"], ["p", "c"]]
     assert warnings.left_out == 2
     assert warnings.first_broken.startswith("x line 1 2: must be an object")
 
 
 @pytest.mark.parametrize("odd", [5, "unknown", {}])
-def test_a_node_whose_parent_is_odd_stays_where_that_lists_it(odd: object) -> None:
+def test_a_node_with_an_odd_parent_stays_where_its_parent_lists_it(odd: object) -> None:
     document = of_chatgpt("a")
     document["mapping"]["2"]["parent"] = odd
     steps, _ = lenient(document)
-    assert [said(log) for log in visible(sessions(steps)).values()] == [["p", "a", "b"], ["p", "a", "c"]]
+    assert [said(log) for log in visible_logs(sessions(steps)).values()] == [["p", "a", "b"], ["p", "a", "c"]]
 
 
-# What conversations tell beside their messages
+# Other fields of conversations
 
 
 @pytest.mark.parametrize("odd", [2**70, nested(600)])
@@ -324,7 +323,7 @@ def test_a_node_whose_parent_is_odd_stays_where_that_lists_it(odd: object) -> No
     ],
     ids=["openai", "tau-bench", "open-assistant", "librechat", "chatgpt"],
 )
-def test_a_fact_that_cannot_be_stored_costs_itself_alone(told: Callable[[object], Any], odd: object) -> None:
+def test_a_fact_that_cannot_be_stored_affects_nothing_else(told: Callable[[object], Any], odd: object) -> None:
     steps, warnings = lenient([told(odd)])
     session = next(session for session in sessions(steps) if session.events)
     metadata = json.loads(session.metadata or "")
@@ -348,7 +347,7 @@ WHOLE: list[tuple[str, Any]] = [
 
 
 @given(st.sampled_from(WHOLE), SEEDS)
-def test_whatever_is_odd_in_a_conversation_what_comes_of_it_is_sound(whole: tuple[str, Any], seed: int) -> None:
+def test_odd_conversations_give_valid_steps(whole: tuple[str, Any], seed: int) -> None:
     format, document = whole
     steps, _ = lenient(odd(document, seed), format)
     for log in visible_logs(steps).values():

@@ -1,4 +1,4 @@
-"""YAML streams come apart into their documents, and nothing else does."""
+"""YAML streams are split into their documents, and nothing else is."""
 
 import io
 
@@ -51,7 +51,7 @@ def test_each_document_reads_as_it_does_in_the_stream(lines: list[str], end: str
 
 
 @given(st.lists(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.text()), min_size=1, max_size=4))
-def test_whatever_is_written_as_a_stream_comes_apart_into_what_was_written(values: list[object]) -> None:
+def test_any_stream_is_split_into_the_documents_that_were_written(values: list[object]) -> None:
     content = "".join(f"---\n{payload.dump(value)}" for value in values)
     assert [payload.load((each.content or b"").decode()) for each in split(content)] == values
 
@@ -69,7 +69,7 @@ def test_a_text_without_documents_is_one() -> None:
 
 
 @pytest.mark.parametrize("long", ["a: 123456789\n", "a: 1\nb: 2\nc: 3\n", "123456789 ---\n"])
-def test_a_document_that_is_too_long_costs_only_itself(long: str) -> None:
+def test_a_document_that_is_too_long_affects_nothing_else(long: str) -> None:
     assert split(f"x: 1\n---\n{long}---\ny: 2\n", 9) == [
         YamlDocument(1, b"x: 1\n"),
         YamlDocument(2, None),
