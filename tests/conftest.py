@@ -152,7 +152,7 @@ def new_database(mongodb_url: str) -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "mongodb"])
-def place(request: pytest.FixtureRequest) -> Path | str:
+def location(request: pytest.FixtureRequest) -> Path | str:
     """Where a store keeps its data: a folder or the URL of a database, empty at first."""
     if request.param == "sqlite":
         folder: Path = request.getfixturevalue("tmp_path")
@@ -162,11 +162,11 @@ def place(request: pytest.FixtureRequest) -> Path | str:
 
 
 @pytest.fixture
-def opening(place: Path | str) -> OpenStore:
+def opening(location: Path | str) -> OpenStore:
     """Opens stores on the test's data. Whoever opens one closes it."""
 
     async def open_one() -> Store:
-        return Store(await (open_file(place) if isinstance(place, Path) else open_url(place)))
+        return Store(await (open_file(location) if isinstance(location, Path) else open_url(location)))
 
     return open_one
 

@@ -1,11 +1,10 @@
 """Refused requests: their bodies, in the form of GraphQL's errors, and their statuses."""
 
-import logging
-import uuid
 from typing import Any
 
 from starlette.responses import JSONResponse
 
+from schema.errors import masked
 from storage import errors
 
 STATUSES = {
@@ -19,7 +18,6 @@ STATUSES = {
 """HTTP statuses of refusals by code. The other codes are faults of the request itself: 400, or 200 in JSON."""
 CHALLENGE = ("www-authenticate", 'Bearer realm="sapwood"')
 """Header of a 401: how to authenticate (RFC 6750, section 3)."""
-logger = logging.getLogger("sapwood.operations")
 
 
 def payload(error: errors.SapwoodError) -> dict[str, Any]:
@@ -28,16 +26,8 @@ def payload(error: errors.SapwoodError) -> dict[str, Any]:
 
 
 def masked_payload(error: BaseException) -> dict[str, Any]:
-    """The response body of an error that nobody foresaw: an id under which the log has the rest."""
+    """The response body of an unforeseen error: an id under which the log has the details."""
     return _payload(*masked(error))
-
-
-def masked(error: BaseException) -> tuple[str, dict[str, Any]]:
-    """The message and extensions that clients get for an unforeseen error, which is logged under their id."""
-    id = uuid.uuid4().hex
-    logger.error("internal error %s", id, exc_info=error)
-    message = f"Something went wrong in the server; its log has more under {id}."
-    return message, {"code": errors.SapwoodError.code, "id": id}
 
 
 def _payload(message: str, extensions: dict[str, Any]) -> dict[str, Any]:

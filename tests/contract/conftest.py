@@ -43,6 +43,6 @@ class Stored:
 
 
 @pytest.fixture
-def stored(place: Path | str) -> Stored:
+def stored(location: Path | str) -> Stored:
     """The documents of the store under test."""
-    return Stored(place)
+    return Stored(location)

@@ -90,13 +90,13 @@ async def test_a_feed_of_a_store_outlives_the_closing_of_another(open_store: Ope
     await reader.aclose()
 
 
-async def test_data_of_a_pre_release_is_refused(open_store: OpenStore, place: Path | str) -> None:
+async def test_data_of_a_pre_release_is_refused(open_store: OpenStore, location: Path | str) -> None:
     await open_store()
-    if isinstance(place, Path):
-        with closing(sqlite3.connect(place / FILE)) as connection:
+    if isinstance(location, Path):
+        with closing(sqlite3.connect(location / FILE)) as connection:
             connection.execute("PRAGMA user_version = 1")
     else:
-        with pymongo.MongoClient[dict[str, Any]](place) as client:
+        with pymongo.MongoClient[dict[str, Any]](location) as client:
             client.get_default_database()["meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})
     with pytest.raises(errors.StartupError, match=r"pre-release of Sapwood \(schema version 1,.*export.*import"):
         await open_store()

@@ -22,7 +22,7 @@ def node() -> Path:
     return npm_packages(Path(__file__).with_name("node"))
 
 
-def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
+def new_location(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
     """A folder or the URL of a database, whichever the request's parameter names, for data that outlives one test."""
     if request.param == "sqlite":
         yield tmp_path_factory.mktemp("shared") / "data"
@@ -33,8 +33,8 @@ def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 class SharedServers:
     """Two servers on the same data, each started when a test first asks for it."""
 
-    def __init__(self, place: Path | str, logs: Path) -> None:
-        self._place = place
+    def __init__(self, location: Path | str, logs: Path) -> None:
+        self._location = location
         self._logs = logs
         self._started: list[Server] = []
 
@@ -49,7 +49,7 @@ class SharedServers:
         return self._start()
 
     def _start(self) -> Server:
-        server = Server(self._place, self._logs / f"log-{len(self._started)}")
+        server = Server(self._location, self._logs / f"log-{len(self._started)}")
         server.start()
         self._started.append(server)
         return server
@@ -73,8 +73,8 @@ def sqlite_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedS
 @pytest.fixture(scope="session")
 def mongodb_servers(mongodb_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
     """The shared servers on MongoDB."""
-    for place in new_database(mongodb_url):
-        servers = SharedServers(place, tmp_path_factory.mktemp("shared"))
+    for location in new_database(mongodb_url):
+        servers = SharedServers(location, tmp_path_factory.mktemp("shared"))
         yield servers
         servers.end()
 
@@ -125,12 +125,12 @@ class Serve(Protocol):
 
 
 @pytest.fixture
-def serve(place: Path | str, tmp_path: Path) -> Iterator[Serve]:
+def serve(location: Path | str, tmp_path: Path) -> Iterator[Serve]:
     """Starts servers with further options on the test's own data, and ends those that still run after the test."""
     servers: list[Server] = []
 
     def start(*options: str) -> Server:
-        server = Server(place, tmp_path / f"log-{len(servers)}", *options)
+        server = Server(location, tmp_path / f"log-{len(servers)}", *options)
         servers.append(server)
         server.start()
         return server

@@ -19,11 +19,16 @@ END_SECONDS = 120.0
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
+def at(location: Path | str) -> list[str]:
+    """The options that name a folder or the URL of a database."""
+    return ["--data-dir", str(location)] if isinstance(location, Path) else ["--database-url", location]
+
+
 class Server:
     """A `sapwood serve` process on a store's data, with further options. Each start takes a new port."""
 
-    def __init__(self, place: Path | str, log: Path, *options: str) -> None:
-        self._place = place
+    def __init__(self, location: Path | str, log: Path, *options: str) -> None:
+        self._location = location
         self._options = options
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -53,10 +58,9 @@ class Server:
     def start(self) -> None:
         """Starts the process and returns once it has printed its address."""
         begin = self._log.stat().st_size if self._log.exists() else 0
-        where = ["--data-dir", str(self._place)] if isinstance(self._place, Path) else ["--database-url", self._place]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [SAPWOOD, "serve", "--port", "0", *where, *self._options],
+                [SAPWOOD, "serve", "--port", "0", *at(self._location), *self._options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

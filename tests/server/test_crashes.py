@@ -41,8 +41,8 @@ def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Ser
     """A server, the location of its data, and a function that kills and restarts what this test kills."""
     what, _, store = request.param.partition(" on ")
     database: MongoServer | None = None if store == "sqlite" else request.getfixturevalue("database")
-    place: Path | str = tmp_path / "data" if database is None else f"{database.url}crashes"
-    server = Server(place, tmp_path / "log")
+    location: Path | str = tmp_path / "data" if database is None else f"{database.url}crashes"
+    server = Server(location, tmp_path / "log")
     server.start()
 
     def restart() -> None:
@@ -56,7 +56,7 @@ def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Ser
             database.kill()
             database.start()
 
-    yield server, place, restart
+    yield server, location, restart
     server.end()
     print(server.output)
 
@@ -72,7 +72,7 @@ async def test_acknowledged_writes_survive_kills_at_random_moments(
     killed: tuple[Server, Path | str, Restart],
 ) -> None:
     """No acknowledged event is lost or stored twice, no append is torn, and each subscriber sees the exact log."""
-    server, place, restart = killed
+    server, location, restart = killed
     print(f"seed {SEED}")
     chance = random.Random(SEED)
     async with Client(lambda: server.graphql) as client:
@@ -103,7 +103,7 @@ async def test_acknowledged_writes_survive_kills_at_random_moments(
                     await follower.caught_up(logs)
         for follower in (*followers, space):
             assert follower.seen == {id: logs[id] for id in follower.seen}
-    where = ["--data-dir", str(place)] if isinstance(place, Path) else ["--database-url", place]
+    where = ["--data-dir", str(location)] if isinstance(location, Path) else ["--database-url", location]
     check = await asyncio.create_subprocess_exec(SAPWOOD, "check", *where, stdout=asyncio.subprocess.PIPE)
     output, _ = await check.communicate()
     assert check.returncode == 0, output.decode()

@@ -19,7 +19,8 @@ from websockets.exceptions import ConnectionClosed
 from server.settings import Settings
 from storage.sqlite.database import FILE
 from tests.server.client import IN_TIME, begin
-from tests.server.commands.runner import SECONDS, ask, end, run, running, url, where
+from tests.server.commands.runner import SECONDS, ask, end, run, running, url
+from tests.server.process import at
 
 
 def test_every_setting_is_a_flag_and_a_variable() -> None:
@@ -29,9 +30,9 @@ def test_every_setting_is_a_flag_and_a_variable() -> None:
         assert f"SAPWOOD_{name.upper()}" in text
 
 
-def test_serve_prints_where_the_data_are_and_ends_with_0(place: Path | str) -> None:
-    with running("serve", "--port", "0", *where(place)) as (process, line):
-        name = f"SQLite file {place}/{FILE}" if isinstance(place, Path) else "MongoDB 127.0.0.1:"
+def test_serve_prints_where_the_data_are_and_ends_with_0(location: Path | str) -> None:
+    with running("serve", "--port", "0", *at(location)) as (process, line):
+        name = f"SQLite file {location}/{FILE}" if isinstance(location, Path) else "MongoDB 127.0.0.1:"
         assert line.startswith(f"Sapwood 0.1.0 keeps its data in {name}")
         assert re.search(r" and listens on http://127\.0\.0\.1:\d+/graphql\n$", line)
         assert ask(line, "{viewer{space}}") == {"viewer": {"space": "default"}}
@@ -67,8 +68,8 @@ async def test_sockets_are_closed_with_1012(tmp_path: Path, workers: int) -> Non
         assert process.wait(SECONDS) == 0
 
 
-def test_workers_share_the_port(place: Path | str) -> None:
-    with running("serve", "--port", "0", "--workers", "2", *where(place)) as (process, line):
+def test_workers_share_the_port(location: Path | str) -> None:
+    with running("serve", "--port", "0", "--workers", "2", *at(location)) as (process, line):
         created = ask(line, 'mutation{createSession(input:{id:"x"}){session{id}}}')
         assert created == {"createSession": {"session": {"id": "x"}}}
         for _ in range(20):
@@ -168,9 +169,9 @@ def read_until(process: subprocess.Popen[str], word: str) -> str:
     return text
 
 
-def test_the_demo_shows_a_forest_and_something_live(place: Path | str, tmp_path: Path) -> None:
+def test_the_demo_shows_a_forest_and_something_live(location: Path | str, tmp_path: Path) -> None:
     no_page = ("--frontend-dir", tmp_path / "no-page")
-    with running("demo", "--port", "0", *where(place), *no_page) as (process, line):
+    with running("demo", "--port", "0", *at(location), *no_page) as (process, line):
         told = read_until(process, "/graphql?query=")
         query = told[told.index("curl ") : told.index("\n\n2. ")]
         answer = subprocess.run(["sh", "-c", query], capture_output=True, text=True, timeout=SECONDS, check=True)
@@ -196,12 +197,12 @@ def test_the_demo_shows_a_forest_and_something_live(place: Path | str, tmp_path:
         watching.communicate(timeout=SECONDS)
         assert process.stderr is not None
         assert process.stderr.read() == ""
-    with running("demo", "--port", "0", *where(place)) as (process, line):
+    with running("demo", "--port", "0", *at(location)) as (process, line):
         labels = [node["label"] for node in ask(line, "{roots{label}}")["roots"]]
         assert labels.count("Greenhouse: the week") == 1
         assert labels.count("Live replays") <= 1
         assert end(process) == 0
-    assert run("check", *where(place)).returncode == 0
+    assert run("check", *at(location)).returncode == 0
 
 
 def test_the_demo_prints_the_address_of_the_page_if_it_is_built(tmp_path: Path) -> None:

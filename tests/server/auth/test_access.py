@@ -17,10 +17,10 @@ from storage.access_key import AccessRole
 from storage.log.append import now
 from storage.store import Store
 from tests.server.client import IN_TIME, PROTOCOL, Client, Ended, Socket, authorization, begin
-from tests.server.commands.runner import run, running, url, where
+from tests.server.commands.runner import run, running, url
 from tests.server.conftest import Serve
 from tests.server.operations import FOLLOW, append, create, texts
-from tests.server.process import Server
+from tests.server.process import Server, at
 
 VIEWER = "{ viewer { space role } }"
 ANY_ADDRESS = re.compile(r"listens on http://\S+:\d+/graphql")
@@ -134,7 +134,7 @@ async def test_each_role_may_do_its_own_operations_and_no_others(store: Store, s
 
 
 async def test_a_revoked_key_is_refused_and_its_sockets_are_closed(
-    store: Store, serve: Serve, place: Path | str
+    store: Store, serve: Serve, location: Path | str
 ) -> None:
     """Sockets of other keys stay open, also in the same space."""
     server = serve()
@@ -150,7 +150,7 @@ async def test_a_revoked_key_is_refused_and_its_sockets_are_closed(
         streams = [await socket.subscribe(FOLLOW, id="s", **{"from": 0}) for socket in (busy, other)]
         for stream in streams:
             await stream.take(2)
-        done = await asyncio.to_thread(run, "keys", "revoke", going, *where(place))
+        done = await asyncio.to_thread(run, "keys", "revoke", going, *at(location))
         assert done.returncode == 0, done.stderr
         with pytest.raises(Ended, match="4403"):
             await streams[0].next()
@@ -225,8 +225,8 @@ async def test_the_last_use_of_a_key_is_recorded(store: Store, serve: Serve) -> 
             await asyncio.sleep(0.05)
     parts = [access_key.split(text) for text in (used, unused)]
     assert parts[0] is not None and parts[1] is not None
-    at = found[parts[0][0]]
-    assert at is not None and before <= at <= now()
+    last_used = found[parts[0][0]]
+    assert last_used is not None and before <= last_used <= now()
     assert found[parts[1][0]] is None
 
 
@@ -241,13 +241,13 @@ async def test_nothing_runs_before_a_socket_is_acknowledged(store: Store, serve:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_serve_refuses_other_machines_without_access_control(place: Path | str, host: str) -> None:
+def test_serve_refuses_other_machines_without_access_control(location: Path | str, host: str) -> None:
     for command in ("serve", "demo"):
-        done = run(command, "--port", "0", "--host", host, *where(place))
+        done = run(command, "--port", "0", "--host", host, *at(location))
         assert (done.returncode, done.stdout) == (1, "")
         assert "sapwood keys create" in done.stderr and "--insecure" in done.stderr
         assert len(done.stderr.splitlines()) == 1
-    with running("serve", "--port", "0", "--host", host, "--insecure", *where(place), address=ANY_ADDRESS) as (_, line):
+    with running("serve", "--port", "0", "--host", host, "--insecure", *at(location), address=ANY_ADDRESS) as (_, line):
         port = line.rpartition(":")[2].removesuffix("/graphql\n")
         answer = httpx.post(
             f"http://127.0.0.1:{port}/graphql", json={"query": VIEWER}, headers={"Host": "a.example"}, timeout=IN_TIME
@@ -255,9 +255,12 @@ def test_serve_refuses_other_machines_without_access_control(place: Path | str, 
         assert answer.json()["data"] == {"viewer": {"space": "default", "role": "ADMIN"}}
 
 
-def test_serve_accepts_other_machines_with_a_key(place: Path | str) -> None:
-    made = json.loads(run("keys", "create", "--role", "viewer", "--space", "a", "--json", *where(place)).stdout)
-    with running("serve", "--port", "0", "--host", "0.0.0.0", *where(place), address=ANY_ADDRESS) as (_, line):
+def test_serve_accepts_other_machines_with_a_key(location: Path | str) -> None:
+    made = json.loads(run("keys", "create", "--role", "viewer", "--space", "a", "--json", *at(location)).stdout)
+    with running("serve", "--port", "0", "--host", "0.0.0.0", *at(location), address=ANY_ADDRESS) as (
+        _,
+        line,
+    ):
         port = line.rpartition(":")[2].removesuffix("/graphql\n")
         for headers, status in (({}, 401), (authorization(made["key"]), 200)):
             answer = httpx.post(
@@ -277,27 +280,27 @@ def test_workers_have_the_same_access(tmp_path: Path) -> None:
             assert httpx.post(f"{url(line)}/graphql", json={"query": VIEWER}).status_code == 401
 
 
-def test_keys_are_made_listed_and_revoked_on_the_command_line(place: Path | str) -> None:
-    made = run("keys", "create", "--space", "a", "--role", "Agent", "--name", "run[b]time", *where(place))
+def test_keys_are_made_listed_and_revoked_on_the_command_line(location: Path | str) -> None:
+    made = run("keys", "create", "--space", "a", "--role", "Agent", "--name", "run[b]time", *at(location))
     text = made.stdout.strip()
     parts = access_key.split(text)
     assert parts is not None and made.returncode == 0
     assert "can't be shown again" in made.stderr
-    expiring = run("keys", "create", "--role", "admin", "--expires-in", "2h", "--json", *where(place))
+    expiring = run("keys", "create", "--role", "admin", "--expires-in", "2h", "--json", *at(location))
     found = json.loads(expiring.stdout)
     assert access_key.split(found["key"]) is not None
     assert found | {"space": "default", "role": "admin", "name": None, "state": "active"} == found
-    listed = json.loads(run("keys", "list", "--json", *where(place)).stdout)
+    listed = json.loads(run("keys", "list", "--json", *at(location)).stdout)
     assert {row["id"] for row in listed} == {parts[0], found["id"]}
-    [row] = json.loads(run("keys", "list", "--space", "a", "--json", *where(place)).stdout)
+    [row] = json.loads(run("keys", "list", "--space", "a", "--json", *at(location)).stdout)
     assert row | {"id": parts[0], "space": "a", "role": "agent", "name": "run[b]time", "lastUsedAt": None} == row
     assert "hash" not in row and "key" not in row
-    shown = run("keys", "list", *where(place)).stdout
+    shown = run("keys", "list", *at(location)).stdout
     assert parts[0] in shown and "run[b]time" in shown and parts[1] not in shown
-    assert run("keys", "revoke", parts[0], *where(place)).stdout == f"{parts[0]} is revoked\n"
-    again = json.loads(run("keys", "revoke", text, "--json", *where(place)).stdout)
+    assert run("keys", "revoke", parts[0], *at(location)).stdout == f"{parts[0]} is revoked\n"
+    again = json.loads(run("keys", "revoke", text, "--json", *at(location)).stdout)
     assert again["state"] == "revoked"
-    unknown = run("keys", "revoke", "0" * 16, *where(place))
+    unknown = run("keys", "revoke", "0" * 16, *at(location))
     assert (unknown.returncode, unknown.stderr.count("\n")) == (1, 1)
 
 

@@ -13,10 +13,10 @@ from schema import build
 from tests import paths
 from tests.server.auth import tenancy
 from tests.server.client import Client, Refused, Socket
-from tests.server.commands.runner import run, where
-from tests.server.conftest import new_place
+from tests.server.commands.runner import run
+from tests.server.conftest import new_location
 from tests.server.operations import append, create, slot_writes_until_sent, user
-from tests.server.process import Server
+from tests.server.process import Server, at
 
 CONTRACT = build_schema(paths.CONTRACT_SDL.read_text())
 BUILT = build_schema(build.build_schema().as_str())
@@ -82,12 +82,12 @@ class Tenants:
 @pytest.fixture(scope="module", params=["sqlite", "mongodb"])
 def tenants(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
     """Two spaces on one server; one of them holds things that the other one must not learn of."""
-    for place in new_place(request, tmp_path_factory):
+    for location in new_location(request, tmp_path_factory):
         made = [
-            json.loads(run("keys", "create", "--role", "admin", "--space", space, "--json", *where(place)).stdout)
+            json.loads(run("keys", "create", "--role", "admin", "--space", space, "--json", *at(location)).stdout)
             for space in (THEIRS, OURS)
         ]
-        server = Server(place, tmp_path_factory.mktemp("tenants") / "log", "--max-cost", "1000000")
+        server = Server(location, tmp_path_factory.mktemp("tenants") / "log", "--max-cost", "1000000")
         server.start()
         tenants = Tenants(server, made[0]["key"], made[1]["key"])
         asyncio.run(fill(tenants))

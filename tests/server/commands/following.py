@@ -11,8 +11,7 @@ from typing import Any
 
 from storage.events import UserMessage
 from storage.store import Store
-from tests.server.commands.runner import where
-from tests.server.process import SAPWOOD
+from tests.server.process import SAPWOOD, at
 
 
 def header(id: str) -> str:
@@ -42,8 +41,8 @@ class Following:
 
 
 @contextmanager
-def following(place: Path | str, *paths: str | Path) -> Iterator[Following]:
-    command: list[str | Path] = [SAPWOOD, "import", "--follow", "--json", *where(place), *paths]
+def following(location: Path | str, *paths: str | Path) -> Iterator[Following]:
+    command: list[str | Path] = [SAPWOOD, "import", "--follow", "--json", *at(location), *paths]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield Following(process)

@@ -18,10 +18,6 @@ SAMPLES = sorted(paths.SAMPLES.glob("*.jsonl"))
 SECONDS = 600.0
 
 
-def where(place: Path | str) -> list[str]:
-    return ["--data-dir", str(place)] if isinstance(place, Path) else ["--database-url", place]
-
-
 def run(*arguments: str | Path, **given: Any) -> subprocess.CompletedProcess[str]:
     """Runs a command that ends by itself."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("SAPWOOD_")}

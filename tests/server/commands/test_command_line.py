@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from storage.sqlite.database import FILE
-from tests.server.commands.runner import SAMPLES, run, where
+from tests.server.commands.runner import SAMPLES, run
+from tests.server.process import at
 from tests.storage.transfer.formats.logs import DATA, DEEPSEEK, OASST, TAU_BENCH
 
 
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_import_counts_what_it_made(place: Path | str) -> None:
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+def test_import_counts_what_it_made(location: Path | str) -> None:
     logs = [DATA / name for name in (*DEEPSEEK, TAU_BENCH, OASST)]
-    done = run("import", *logs, *where(place))
+    done = run("import", *logs, *at(location))
     assert done.returncode == 0, done.stderr
     cells = [line.split() for line in done.stdout.splitlines()]
     rows = [[row[0].removeprefix(f"{DATA}/"), *row[1:6]] for row in cells if row and row[0].startswith(str(DATA))]
@@ -25,7 +26,7 @@ def test_import_counts_what_it_made(place: Path | str) -> None:
     assert [sum(int(row[at].replace(",", "")) for row in harness) for at in (2, 3, 4, 5)] == [9, 1, 0, 2_725]
     assert done.stderr == ""
     assert "tau-bench: 621 tool messages lost name" in done.stdout
-    checked = run("check", *where(place))
+    checked = run("check", *at(location))
     assert (checked.returncode, checked.stderr) == (0, "")
     assert checked.stdout.startswith("494 sessions in ")
     assert checked.stdout.endswith(": no problems\n")
@@ -64,13 +65,13 @@ def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_export_is_the_same_after_an_import(place: Path | str, tmp_path: Path) -> None:
-    assert run("import", *SAMPLES, *where(place)).returncode == 0
+def test_an_export_is_the_same_after_an_import(location: Path | str, tmp_path: Path) -> None:
+    assert run("import", *SAMPLES, *at(location)).returncode == 0
     file = tmp_path / "tree.jsonl"
-    written = run("export", "greenhouse", "--tree", "--output", file, *where(place))
+    written = run("export", "greenhouse", "--tree", "--output", file, *at(location))
     assert (written.returncode, written.stdout, written.stderr) == (0, "", "")
-    assert run("import", file, "--space", "again", *where(place)).returncode == 0
-    printed = run("export", "greenhouse", "--tree", "--space", "again", *where(place))
+    assert run("import", file, "--space", "again", *at(location)).returncode == 0
+    printed = run("export", "greenhouse", "--tree", "--space", "again", *at(location))
     assert printed.returncode == 0
     first, second = ([json.loads(line) for line in text.splitlines()] for text in (file.read_text(), printed.stdout))
     for line in (*first, *second):

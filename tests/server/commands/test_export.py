@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from storage.sqlite.database import FILE
-from tests.server.commands.runner import SAMPLES, run, where
-from tests.server.process import SAPWOOD
+from tests.server.commands.runner import SAMPLES, run
+from tests.server.process import SAPWOOD, at
 
 FORMATS = ("jsonl", "yaml", "openai")
 GREENHOUSE = ["greenhouse", "greenhouse-climate", "greenhouse-irrigation", "greenhouse-irrigation-drip"]
@@ -52,11 +52,11 @@ def test_a_tree_is_imported_again_with_the_same_texts(filled: Path, format: str)
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_session_is_imported_again_on_either_store(place: Path | str, tmp_path: Path, format: str) -> None:
-    assert run("import", *SAMPLES, *where(place)).returncode == 0
+def test_a_session_is_imported_again_on_either_store(location: Path | str, tmp_path: Path, format: str) -> None:
+    assert run("import", *SAMPLES, *at(location)).returncode == 0
     file = tmp_path / "clock"
-    assert run("export", "clock", "--format", format, "--output", file, *where(place)).returncode == 0
-    done = run("import", file, "--space", "again", "--json", *where(place))
+    assert run("export", "clock", "--format", format, "--output", file, *at(location)).returncode == 0
+    done = run("import", file, "--space", "again", "--json", *at(location))
     assert done.returncode == 0
     [imported] = json.loads(done.stdout)["imported"]
     assert (imported["sessions"], imported["known"]) == (1, 0)

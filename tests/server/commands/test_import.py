@@ -16,8 +16,8 @@ from storage.sqlite.database import open_file
 from storage.store import Store
 from storage.transfer.formats.registry import FORMATS
 from tests.server.commands.importing import contents, counts, imported, session
-from tests.server.commands.runner import run, where
-from tests.server.process import SAPWOOD
+from tests.server.commands.runner import run
+from tests.server.process import SAPWOOD, at
 from tests.storage.spaces import contents as contents_of
 from tests.storage.transfer.formats.logs import DATA
 
@@ -30,18 +30,18 @@ LOGS = sorted(path for path in DATA.rglob("*") if path.suffix in (".json", ".jso
 STREAMED = [path for path in LOGS if path.suffix == ".jsonl"]
 
 
-def test_all_real_logs_come_in_at_once_and_again_add_nothing(place: Path | str) -> None:
-    first = imported(DATA, *where(place))
+def test_all_real_logs_come_in_at_once_and_again_add_nothing(location: Path | str) -> None:
+    first = imported(DATA, *at(location))
     assert {each["files"][0] for each in first["imported"]} == {str(path) for path in LOGS}
     assert {each["format"] for each in first["imported"]} == set(FORMATS) - {"sapwood", "openai", "session-yaml"}
     assert first["failed"] == []
     assert counts(first) == [186, 380, 26, 0, 15_906]
-    again = imported(DATA, *where(place))
+    again = imported(DATA, *at(location))
     assert counts(again) == [0, 0, 0, 516, 0]
     # The first time, files that waited for others are imported last.
     ids = [{each["files"][0]: sorted(each["ids"]) for each in found["imported"]} for found in (first, again)]
     assert ids[0] == ids[1]
-    checked = run("check", *where(place))
+    checked = run("check", *at(location))
     assert (checked.returncode, checked.stdout[:15]) == (0, "516 sessions in")
 
 
@@ -194,15 +194,15 @@ def test_a_killed_import_leaves_no_process_and_the_next_completes_it(tmp_path: P
     log = tmp_path / "long.jsonl"
     log.write_text(session("a", *["x" * 1_000] * count))
     process = subprocess.Popen(
-        [SAPWOOD, "import", log, *where(tmp_path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [SAPWOOD, "import", log, *at(tmp_path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     while not (parsers := psutil.Process(process.pid).children()):
         assert process.poll() is None
     process.send_signal(how)
     assert process.wait() != 0
     assert psutil.wait_procs(parsers)[1] == []
-    imported(log, *where(tmp_path))
-    assert len(run("export", "a", *where(tmp_path)).stdout.splitlines()) == 1 + count
+    imported(log, *at(tmp_path))
+    assert len(run("export", "a", *at(tmp_path)).stdout.splitlines()) == 1 + count
 
 
 def test_json_output_is_one_document(tmp_path: Path) -> None:

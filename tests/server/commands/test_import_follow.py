@@ -14,8 +14,9 @@ from storage.sqlite.database import open_file
 from storage.store import Store
 from tests.server.client import Socket
 from tests.server.commands.following import add, following, header, message, texts, until, wait_for
-from tests.server.commands.runner import run, where
+from tests.server.commands.runner import run
 from tests.server.conftest import Serve
+from tests.server.process import at
 from tests.storage.spaces import nodes_of
 from tests.storage.transfer.formats.logs import DATA
 
@@ -44,9 +45,9 @@ async def seen(data: Path) -> AsyncIterator[Store]:
     await store.close()
 
 
-async def test_a_growing_log_is_seen_through_a_subscription(place: Path | str, log: Path, serve: Serve) -> None:
+async def test_a_growing_log_is_seen_through_a_subscription(location: Path | str, log: Path, serve: Serve) -> None:
     log.write_text(header("a") + message(0, "one"))
-    with following(place, log) as followed:
+    with following(location, log) as followed:
         async with Socket.open(serve().socket) as socket:
             query = '{ session(id: "a") { head } }'
 
@@ -178,7 +179,7 @@ async def test_a_hide_by_someone_else_stays(data: Path, log: Path, seen: Store) 
         code, summary, _ = followed.end()
     assert code == 0
     assert (summary["imported"][0]["forks"], summary["imported"][0]["warnings"]) == (0, [])
-    again = json.loads(run("import", log, "--json", *where(data)).stdout)["imported"][0]
+    again = json.loads(run("import", log, "--json", *at(data)).stdout)["imported"][0]
     assert [again[name] for name in ("forks", "known", "events")] == [0, 1, 0]
 
 
@@ -188,7 +189,7 @@ async def test_another_import_of_the_same_log_adds_nothing_twice(data: Path, log
         await wait_for(seen, "a", "one")
         followed.process.send_signal(signal.SIGSTOP)
         add(log, message(1, "two"))
-        assert run("import", log, *where(data)).returncode == 0
+        assert run("import", log, *at(data)).returncode == 0
         assert await texts(seen, "a") == ["one", "two"]
         followed.process.send_signal(signal.SIGCONT)
         add(log, message(2, "three"))
@@ -222,7 +223,7 @@ async def test_it_ends_in_the_middle_of_a_long_log_and_says_so(data: Path, log: 
     [done] = summary["imported"]
     assert 0 < done["events"] < count
     assert news.endswith(f"{log}: not read to the end; import again to continue\n")
-    again = json.loads(run("import", log, "--json", *where(data)).stdout)["imported"][0]
+    again = json.loads(run("import", log, "--json", *at(data)).stdout)["imported"][0]
     assert [again[name] for name in ("known", "forks", "events")] == [1, 0, count - done["events"]]
 
 

@@ -78,7 +78,7 @@ async def test_real_trials_become_children_of_their_task_and_share_their_beginni
     await assert_whole(store)
 
 
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 async def test_real_trees_become_sessions_with_a_fork_for_each_further_reply(store: Store) -> None:
     done = await bring(store, OASST)
     assert (done.sessions, done.forks, done.nodes) == (60, 300, 0)
