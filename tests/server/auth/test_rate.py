@@ -67,7 +67,7 @@ def test_sockets_are_counted_by_caller() -> None:
     counts = SocketCounts(2)
     for key in ("a", "a", "b"):
         counts.enter(key)
-    with pytest.raises(RateLimited, match="at most 2"):
+    with pytest.raises(RateLimited, match="may have 2 sockets open"):
         counts.enter("a")
     counts.leave("a")
     counts.enter("a")
