@@ -114,8 +114,6 @@ class _SpaceTail:
                             return
                     if (position := self._positions.get(id)) is not None:
                         async for event in self._drain(id, position, change):
-                            if leaves and event.seq > change.last:
-                                break
                             if self._wants(event):
                                 yield event
                     if leaves:
@@ -181,7 +179,10 @@ class _SpaceTail:
         self._outside.add(id)
 
     async def _drain(self, id: str, position: _Position, change: Pending | None) -> AsyncGenerator[Event, None]:
-        """The session's own events from its position to the end of what was reported; without a change, of its log."""
+        """The session's own events from its position to the end of what was reported; without a change, of its log.
+
+        Later events wait for their own notification: before them, the session may have been moved out of the scope.
+        """
         segments = (Segment(log=position.log),)
         while change is None or position.next_seq <= change.last:
             events = await self._feed.next_events(self._subscription, segments, position.next_seq)
@@ -190,6 +191,8 @@ class _SpaceTail:
                     return
                 await asyncio.sleep(FIRST_RETRY_SECONDS)
             for event in events:
+                if change is not None and event.seq > change.last:
+                    return
                 yield event
                 position.next_seq = event.seq + 1
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from storage import errors
-from storage.database import Notification
+from storage.database import LOST, Notification
 from storage.events import Event, TurnEnd, TurnStart
 from storage.store import Store
 from tests.conftest import OpenStore
@@ -217,6 +217,26 @@ async def test_what_was_appended_before_a_session_left_is_sent(open_store: OpenS
     await append(other, "a", user("too late"))
     await append(other, "root", user("mark"))
     assert contents(await take(reader, 2)) == ["in time", "mark"]
+    await reader.aclose()
+
+
+async def test_a_reader_not_yet_notified_of_the_move_out_reads_no_further(
+    open_store: OpenStore,
+) -> None:
+    store, other = await open_store(), await open_store()
+    await create(store, "root")
+    made = await create(store, "a", "root")
+    reader = await all_events(store, root_id="root")
+    assert store.live._listening is not None
+    store.live._listening.cancel()  # from here on, the test decides what the reader is notified of
+    await append(other, "a", user("in time"))
+    await other.tree.move(SPACE, "a", None)
+    await append(other, "a", user("too late"))
+    await append(other, "root", user("mark"))
+    store.live.hub.publish([Notification("log", SPACE, "a", made.log, 0, 0)])
+    assert contents(await take(reader, 1)) == ["in time"]
+    store.live.hub.publish([LOST])
+    assert contents(await take(reader, 1)) == ["mark"]
     await reader.aclose()
 
 
