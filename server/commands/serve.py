@@ -28,7 +28,7 @@ WAITING = 2048
 
 @takes_settings(*Settings.model_fields)
 def serve(settings: Settings) -> None:
-    """Starts the server and prints where its data are and where it listens."""
+    """Start the server and print where its data is stored and where it listens."""
     from server.auth.exposure import check_exposure
 
     name, guarded = asyncio.run(_inspect(settings))
