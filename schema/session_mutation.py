@@ -8,6 +8,7 @@ from schema.context import Info
 from schema.inputs import only_given
 from schema.session import Session
 from schema.session_input import CreateSessionInput, ForkSessionInput, SessionConfigInput, UpdateSessionInput
+from storage import errors
 from storage.session import SessionMeta, SessionStatus
 
 
@@ -21,6 +22,29 @@ class SessionPayload:
     def from_domain(cls, meta: SessionMeta) -> SessionPayload:
         """Convert the session that a mutation returns."""
         return cls(session=Session.from_domain(meta))
+
+
+@strawberry.type
+class CreateSessionResult:
+    """What became of one input."""
+
+    session: Session | None = None
+    code: str | None = None
+    message: str | None = None
+
+    @classmethod
+    def from_domain(cls, result: SessionMeta | errors.SapwoodError) -> CreateSessionResult:
+        """Convert the created session, or the reason that it was refused."""
+        if isinstance(result, errors.SapwoodError):
+            return cls(code=result.code, message=result.message)
+        return cls(session=Session.from_domain(result))
+
+
+@strawberry.type(description="The results in the order of the inputs: the session, or `code` and `message`.")
+class CreateSessionsPayload:
+    """What became of many inputs, in their order."""
+
+    results: list[CreateSessionResult]
 
 
 @strawberry.type
@@ -38,6 +62,16 @@ class SessionMutation:
     async def create_session(self, info: Info, input: CreateSessionInput) -> SessionPayload:
         """Create an empty session."""
         return SessionPayload.from_domain(await info.context.store.tree.create(info.context.space, input.to_domain()))
+
+    @strawberry.mutation(
+        description="At most 1,000, created in the order given: one may be the parent of later ones. Each on its own; "
+        "a refused one has its code."
+    )
+    async def create_sessions(self, info: Info, inputs: list[CreateSessionInput]) -> CreateSessionsPayload:
+        """Create many empty sessions."""
+        wanted = [item.to_domain() for item in inputs]
+        results = await info.context.store.tree.create_many(info.context.space, wanted)
+        return CreateSessionsPayload(results=[CreateSessionResult.from_domain(result) for result in results])
 
     @strawberry.mutation
     async def fork_session(self, info: Info, input: ForkSessionInput) -> SessionPayload:

@@ -1,13 +1,13 @@
 """Where an operation runs: in a transaction of its own, or inside one that is already open."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Protocol, TypeVar
 
 from typing_extensions import override
 
 from storage import errors
-from storage.database import Database, Queries, Transaction
+from storage.database import Database, Queries, Transaction, Work
 
 T = TypeVar("T")
 logger = logging.getLogger("sapwood.collector")
@@ -27,6 +27,10 @@ class Scope(Protocol):
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
         """Runs work as one unit, as `storage.database.Database.transact`."""
+        ...
+
+    async def transact_each(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        """Runs independent works, as `storage.database.Database.transact_each`."""
         ...
 
     async def release(self, logs: Collection[str]) -> None:
@@ -71,6 +75,10 @@ class DatabaseScope(Scope):
         return await self._database.transact(work, queue=queue)
 
     @override
+    async def transact_each(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        return await self._database.transact_each(works)
+
+    @override
     async def release(self, logs: Collection[str]) -> None:
         try:
             for log in logs:
@@ -104,6 +112,16 @@ class TransactionScope(Scope):
         except Exception as error:
             self.refused = self.refused or error
             raise
+
+    @override
+    async def transact_each(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        return [await self._attempt(work) for work in works]
+
+    async def _attempt(self, work: Work) -> Any | errors.SapwoodError:
+        try:
+            return await self.transact(work.run)
+        except errors.SapwoodError as error:
+            return error
 
     @override
     async def release(self, logs: Collection[str]) -> None:

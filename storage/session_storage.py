@@ -1,14 +1,12 @@
 """SessionStorage: sessions as dialogue units. Nothing here knows the tree."""
 
-import asyncio
-import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from storage import errors, slots, text
 from storage.cursor import Cursor, binding, check_count, decode, encode
-from storage.database import Queries, Transaction
+from storage.database import Queries, Transaction, Work
 from storage.digests import DigestPage, read_digests
 from storage.events import Event
 from storage.log import append, reading
@@ -141,18 +139,10 @@ class SessionStorage:
         key: str | None = None,
     ) -> Appended:
         """Writes events at the log's head, all or none, as `storage.log.append.append`."""
-        key = None if key is None else text.identifier(key, "idempotencyKey")
-        if replaces(drafts):
-            await self._surfaces.prepare(self._scope, space, id)
-        appended = await self._scope.transact(
-            lambda tx: append.append(
-                tx, space, id, drafts, surfaces=self._surfaces, expected_head=expected_head, key=key
-            ),
-            queue=[session_queue(space, id)],
-        )
-        if self._scope.committed and appended.admitted is not None:
-            self._surfaces.follow(appended.commit, appended.admitted)
-        return appended
+        wanted = Append(id, drafts, expected_head, key)
+        await self._prepare(space, [wanted])
+        work = self._append_work(space, wanted)
+        return self._follow(await self._scope.transact(work.run, queue=work.queue))
 
     async def append_batch(self, space: str, appends: Sequence[Append]) -> list[Appended | errors.SapwoodError]:
         """Up to 100 independent appends, each with its answer or the reason it was refused.
@@ -160,19 +150,34 @@ class SessionStorage:
         Appends to one session are made in the order given.
         """
         check_batch(len(appends))
-        # An append that replaces nodes reads the surface before it queues, and later ones would overtake it.
-        locks = {wanted.session_id: asyncio.Lock() for wanted in appends if replaces(wanted.drafts)}
+        await self._prepare(space, appends)
+        results = await self._scope.transact_each([self._append_work(space, wanted) for wanted in appends])
+        return [self._follow(result) if isinstance(result, Appended) else result for result in results]
 
-        async def attempt(wanted: Append) -> Appended | errors.SapwoodError:
-            async with locks.get(wanted.session_id) or contextlib.nullcontext():
-                try:
-                    return await self.append(
-                        space, wanted.session_id, wanted.drafts, expected_head=wanted.expected_head, key=wanted.key
-                    )
-                except errors.SapwoodError as error:
-                    return error
+    async def _prepare(self, space: str, appends: Sequence[Append]) -> None:
+        """Reads the surfaces that appends replace parts of, so that transactions don't have to."""
+        for id in {wanted.session_id: None for wanted in appends if replaces(wanted.drafts)}:
+            await self._surfaces.prepare(self._scope, space, id)
 
-        return await asyncio.gather(*map(attempt, appends))
+    def _append_work(self, space: str, wanted: Append) -> Work:
+        async def run(tx: Transaction) -> Appended:
+            key = None if wanted.key is None else text.identifier(wanted.key, "idempotencyKey")
+            return await append.append(
+                tx,
+                space,
+                wanted.session_id,
+                wanted.drafts,
+                surfaces=self._surfaces,
+                expected_head=wanted.expected_head,
+                key=key,
+            )
+
+        return Work(run, [session_queue(space, wanted.session_id)])
+
+    def _follow(self, appended: Appended) -> Appended:
+        if self._scope.committed and appended.admitted is not None:
+            self._surfaces.follow(appended.commit, appended.admitted)
+        return appended
 
     async def update(self, space: str, id: str, changes: dict[str, Any]) -> SessionMeta:
         """Sets those of label, workflow_mode and metadata (JSON text) that are given. Raises NotFound, BadInput."""
@@ -200,9 +205,8 @@ class SessionStorage:
 
     async def put_slot(self, space: str, write: SlotWrite) -> WrittenSlot:
         """Writes one slot. Raises NotFound, Archived, Conflict (with the version), BadInput, PayloadTooLarge."""
-        return await self._scope.transact(
-            lambda tx: slots.put(tx, space, write), queue=[session_queue(space, write.session_id)]
-        )
+        work = _slot_work(space, write)
+        return await self._scope.transact(work.run, queue=work.queue)
 
     async def put_slots(
         self, space: str, writes: Sequence[SlotWrite], *, atomic: bool = True
@@ -215,15 +219,9 @@ class SessionStorage:
         if len(writes) > MAX_IDS:
             raise errors.PayloadTooLarge(f"inputs: at most {MAX_IDS}, got {len(writes)}")
         if not atomic:
-            return [await self._attempt(space, write) for write in writes]
+            return await self._scope.transact_each([_slot_work(space, write) for write in writes])
         queue = {session_queue(space, write.session_id) for write in writes}
         return list(await self._scope.transact(lambda tx: slots.put_all(tx, space, writes), queue=queue))
-
-    async def _attempt(self, space: str, write: SlotWrite) -> WrittenSlot | errors.SapwoodError:
-        try:
-            return await self.put_slot(space, write)
-        except errors.SapwoodError as error:
-            return error
 
     async def clear_insight(self, space: str, id: str, version: int | None) -> WrittenSlot:
         """Clears the insight. Raises Conflict if `version` is given and not the current one."""
@@ -240,6 +238,10 @@ class SessionStorage:
         return await self._scope.transact(
             lambda tx: slots.consume_insight(tx, space, id, version, turn_id, key), queue=[session_queue(space, id)]
         )
+
+
+def _slot_work(space: str, write: SlotWrite) -> Work:
+    return Work(lambda tx: slots.put(tx, space, write), [session_queue(space, write.session_id)])
 
 
 def _clean(selection: SessionFilter) -> SessionFilter:

@@ -4,11 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from storage import deletion, errors, lifecycle, topology
-from storage.database import Queries, Transaction
+from storage.database import Queries, Transaction, Work
 from storage.lifecycle import Fork, NewSession
 from storage.scope import Scope, children_queue, node_queue, session_queue
 from storage.session import SessionConfig, SessionMeta, SessionStatus
 from storage.topology import NodeDocument, TopologyNode
+
+MAX_CREATED = 1_000
+"""Sessions that one call creates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,17 @@ class SessionTree:
 
     async def create(self, space: str, new: NewSession) -> SessionMeta:
         """Creates an empty session, as `storage.lifecycle.create`."""
-        return await self._scope.transact(
-            lambda tx: lifecycle.create(tx, space, new), queue=[children_queue(space, new.parent_id)]
-        )
+        work = _creation(space, new)
+        return await self._scope.transact(work.run, queue=work.queue)
+
+    async def create_many(self, space: str, wanted: Sequence[NewSession]) -> list[SessionMeta | errors.SapwoodError]:
+        """Creates up to 1,000 sessions in the order given, each with its session or the reason it was refused.
+
+        A session may be the parent of later ones. Raises PayloadTooLarge for more than 1,000.
+        """
+        if len(wanted) > MAX_CREATED:
+            raise errors.PayloadTooLarge(f"inputs: at most {MAX_CREATED}, got {len(wanted)}")
+        return await self._scope.transact_each([_creation(space, new) for new in wanted])
 
     async def fork(self, space: str, wanted: Fork) -> SessionMeta:
         """Creates a session that shares events of another, as `storage.lifecycle.fork`."""
@@ -49,7 +60,6 @@ class SessionTree:
         """Moves a node and its subtree under another parent, or to the roots. Returns the node's session.
 
         Moving to the same parent changes nothing.
-
 
         Raises NotFound, Cycle, InvalidRef (a reference would connect ancestor and descendant), BadInput.
         """
@@ -158,6 +168,10 @@ class SessionTree:
         if max_depth is not None and max_depth < 0:
             raise errors.BadInput(f"maxDepth: must not be negative, is {max_depth}")
         return await self._scope.read(lambda queries: read_forest(queries, space, root_id, max_depth, status))
+
+
+def _creation(space: str, new: NewSession) -> Work:
+    return Work(lambda tx: lifecycle.create(tx, space, new), [children_queue(space, new.parent_id)])
 
 
 async def read_forest(

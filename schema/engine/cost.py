@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from graphql import IntValueNode, ListValueNode, NullValueNode, ValueNode, VariableNode
 
-from storage import digests, session_storage
+from storage import digests, session_storage, session_tree
 from storage.log import reading
 
 LARGEST = 2**53 - 1
@@ -43,6 +43,7 @@ PAGES: Mapping[str, Paging] = {
     "Session.records": Paging(100, 1_000, ("limit",)),
     "Session.runs": Paging(50, session_storage.MAX_PAGE),
     "Mutation.appendBatch": Paging(session_storage.MAX_BATCH, session_storage.MAX_BATCH, ("inputs",)),
+    "Mutation.createSessions": Paging(session_tree.MAX_CREATED, session_tree.MAX_CREATED, ("inputs",)),
     "Mutation.putMemories": Paging(session_storage.MAX_IDS, session_storage.MAX_IDS, ("inputs",)),
     "Mutation.putInsights": Paging(session_storage.MAX_IDS, session_storage.MAX_IDS, ("inputs",)),
 }
@@ -57,6 +58,7 @@ PAGE_ITEMS = frozenset(
         "ConversationPage": ("entries",),
         "AppendBatchPayload": ("results",),
         "SlotsPayload": ("results",),
+        "CreateSessionsPayload": ("results",),
     }.items()
     for name in names
 )

@@ -44,6 +44,7 @@ ALLOWED: dict[str, dict[AccessRole, tuple[str, ...]]] = {
         AccessRole.VIEWER: ("__typename",),
         AccessRole.AGENT: (
             "createSession",
+            "createSessions",
             "forkSession",
             "appendEvents",
             "appendBatch",

@@ -3,13 +3,13 @@
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
 from server.telemetry.metrics import Metrics
 from storage import errors
-from storage.database import Database, Listener, Notification, Queries, Transaction
+from storage.database import Database, Listener, Notification, Queries, Transaction, Work
 
 T = TypeVar("T")
 
@@ -48,6 +48,11 @@ class MeasuredDatabase(Database):
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
         with self._timed("transact"):
             return await self._database.transact(work, queue=queue)
+
+    @override
+    async def transact_each(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        with self._timed("transact_each"):
+            return await self._database.transact_each(works)
 
     @override
     async def collect(self, log: str, cut: int) -> int:

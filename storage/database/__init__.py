@@ -4,7 +4,7 @@ Everything above is written once, against these protocols; `storage.sqlite` and 
 docs/stores.md says how to write another store.
 """
 
-from storage.database.database import Database, Listener, Queries, Transaction
+from storage.database.database import Database, Listener, Queries, Transaction, Work
 from storage.database.forest import MOVED_FIELDS
 from storage.database.log import Holders, MarkKind, MarkSpan
 from storage.database.notification import LOST, Notification
@@ -22,4 +22,5 @@ __all__ = [
     "Notification",
     "Queries",
     "Transaction",
+    "Work",
 ]

@@ -1,8 +1,10 @@
 """An open store, and its two ways in: reading, and transactions."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
+from storage import errors
 from storage.database.forest import ForestQueries, ForestWrites
 from storage.database.keys import KeyQueries, KeyWrites
 from storage.database.log import LogQueries, LogWrites
@@ -27,6 +29,14 @@ class Transaction(
     Queries, LogWrites, SessionWrites, ForestWrites, SlotWrites, RunWrites, KeyWrites, MaintenanceWrites, Protocol
 ):
     """Reading and writing as one unit. Writes that set updatedAt set it by the database's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Work for a transaction, and the queues it waits in, as arguments of `Database.transact`."""
+
+    run: Callable[[Transaction], Awaitable[Any]]
+    queue: Collection[str] = ()
 
 
 class Database(Protocol):
@@ -55,6 +65,14 @@ class Database(Protocol):
         after the other: without it, 100 concurrent appends to one session take several times as long, as each conflict
         starts over. What work will write is not known before it has its snapshot, so the store can't queue it by
         itself. A store with one writer ignores the hint.
+        """
+        ...
+
+    async def transact_each(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        """Runs independent works in their order, and returns the result of each, or the SapwoodError that it raised.
+
+        Works share transactions, so that many small ones cost few commits. One that raises writes nothing, and the
+        others are written all the same. Returns when all results are durable. Raises errors other than SapwoodError.
         """
         ...
 

@@ -14,7 +14,7 @@ from pymongo.read_concern import ReadConcern
 from typing_extensions import override
 
 from storage import errors
-from storage.database import Database, Listener, Notification, Queries, Transaction
+from storage.database import Database, Listener, Notification, Queries, Transaction, Work
 from storage.mongo import changes, codec, failure
 from storage.mongo.codec import Document
 from storage.mongo.queries import MongoQueries
@@ -30,6 +30,10 @@ SNAPSHOT = ReadConcern("snapshot")
 WORK_SECONDS = 30.0
 """How long work waits and is started over before it fails."""
 LONGEST_PAUSE_SECONDS = 0.2
+SHARED = 100
+"""Works that share one transaction. More gain little, and a conflict of one starts all of them over."""
+SHARED_ATTEMPTS = 3
+"""Conflicts after which works that share a transaction run in transactions of their own."""
 DROPPED_AT_ONCE = 5_000
 """Commits that the collector deletes by one command."""
 
@@ -59,6 +63,39 @@ class MongoDatabase(Database):
 
     @override
     async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, queue: Collection[str] = ()) -> T:
+        result: T = await self._transact(work, queue)
+        return result
+
+    @override
+    async def transact_each(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        results: list[Any | errors.SapwoodError] = []
+        for start in range(0, len(works), SHARED):
+            results += await self._transact_together(works[start : start + SHARED])
+        return results
+
+    async def _transact_together(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        shared = _SharedWork(works)
+        queue = {key for work in works for key in work.queue}
+        try:
+            while len(works) > 1:
+                with contextlib.suppress(_WroteAndRaised):
+                    results: list[Any] = await self._transact(shared.run, queue, shared=True)
+                    return results
+        except errors.SapwoodError as error:
+            return [error] * len(works)
+        except _CannotShare:
+            pass
+        return [await self._transact_alone(work) for work in works]
+
+    async def _transact_alone(self, work: Work) -> Any | errors.SapwoodError:
+        try:
+            return await self._transact(work.run, work.queue)
+        except errors.SapwoodError as error:
+            return error
+
+    async def _transact(
+        self, work: Callable[[Transaction], Awaitable[Any]], queue: Collection[str], shared: bool = False
+    ) -> Any:
         deadline = asyncio.get_running_loop().time() + WORK_SECONDS
         try:
             async with asyncio.timeout_at(deadline):
@@ -68,16 +105,15 @@ class MongoDatabase(Database):
         if self._closing:
             self._queues.leave(entered)
             raise errors.Unavailable("this server is shutting down; try again")
-        run = _Run(self, work, deadline)
+        run = _Run(self, work, deadline, shared)
         task = asyncio.create_task(self._finish(run.run(), entered))
         self._running.add(task)
         task.add_done_callback(self._finished)
         try:
-            result: T = await asyncio.shield(task)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
             run.abandoned = True
             raise
-        return result
 
     async def _finish(self, run: Coroutine[Any, Any, T], entered: Collection[str]) -> T:
         try:
@@ -147,6 +183,40 @@ class MongoDatabase(Database):
                 listener(transaction.notifications, transaction.commits_made)
 
 
+class _CannotShare(Exception):
+    """Works wrote nothing in a shared transaction, and have to run in transactions of their own."""
+
+
+class _WroteAndRaised(Exception):
+    """One of the works of a shared transaction wrote before it raised, so the transaction must not commit."""
+
+
+class _SharedWork:
+    """Several works as one. Those that raised after a write are left out of the next attempt."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self._works = works
+        self._left_out: dict[int, errors.SapwoodError] = {}
+
+    async def run(self, transaction: Transaction) -> list[Any | errors.SapwoodError]:
+        """The result of each work, or the SapwoodError that it raised. Raises _WroteAndRaised to be run again."""
+        assert isinstance(transaction, MongoTransaction)
+        results: list[Any | errors.SapwoodError] = []
+        for index, work in enumerate(self._works):
+            if index in self._left_out:
+                results.append(self._left_out[index])
+                continue
+            before = transaction.writes
+            try:
+                results.append(await work.run(transaction))
+            except errors.SapwoodError as error:
+                if transaction.writes > before:
+                    self._left_out[index] = error
+                    raise _WroteAndRaised from error
+                results.append(error)
+        return results
+
+
 class _Run:
     """Runs one work: attempts, until one is committed or raises.
 
@@ -155,13 +225,22 @@ class _Run:
     evidence of the uncertain ones; if it finds any, that attempt's result is the work's. If an uncertain attempt is
     committed later still, it conflicts with the later one, which writes the same documents; that one is started over,
     and then finds the evidence.
+
+    A `shared` work raises _CannotShare after a few conflicts, or when the database refuses one of its writes.
     """
 
-    def __init__(self, database: MongoDatabase, work: Callable[[Transaction], Awaitable[Any]], deadline: float) -> None:
+    def __init__(
+        self,
+        database: MongoDatabase,
+        work: Callable[[Transaction], Awaitable[Any]],
+        deadline: float,
+        shared: bool,
+    ) -> None:
         self.abandoned = False
         self._database = database
         self._work = work
         self._deadline = deadline
+        self._shared = shared
         self._uncertain: list[MongoTransaction] = []
 
     async def run(self) -> Any:
@@ -171,12 +250,22 @@ class _Run:
                 done = await self._attempt()
             except failure.DRIVER_ERRORS as error:
                 attempts += 1
+                if self._is_unshareable(error, attempts):
+                    raise _CannotShare from error
                 if not self._retries(error):
                     raise self._failure(error) from error
                 await _pause(attempts)
             else:
                 self._database.announce(done)
                 return done.result
+
+    def _is_unshareable(self, error: Exception, attempts: int) -> bool:
+        if not self._shared or self._uncertain:
+            return False
+        if isinstance(error, PyMongoError):
+            is_conflict = failure.is_conflict(error)
+            return attempts >= SHARED_ATTEMPTS if is_conflict else not failure.is_unreachable(error)
+        return True
 
     def _retries(self, error: Exception) -> bool:
         if not isinstance(error, PyMongoError) or self._late:
@@ -219,7 +308,7 @@ class _Run:
                 if error.has_error_label("UnknownTransactionCommitResult") and not self._late:
                     await _pause(attempts)
                     continue
-                if transaction.wrote:
+                if transaction.writes:
                     self._uncertain.append(transaction)
                 raise
             else:

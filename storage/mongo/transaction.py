@@ -25,7 +25,7 @@ WRITES_PER_COMMAND = 1_000
 
 
 class MongoTransaction(MongoQueries, Transaction):
-    """One attempt at a work, of the id `attempt`; `result` is what the work returned.
+    """One attempt at a work, of the id `attempt`; `result` is what the work returned, `writes` counts its writes.
 
     The first write that needs the time sets it by the database's clock and reads it back. Later writes use the same
     time, and are pending until the next command or the end.
@@ -42,7 +42,7 @@ class MongoTransaction(MongoQueries, Transaction):
         self.result: Any = None
         self.notifications: list[Notification] = []
         self.commits_made: list[Commit] = []
-        self.wrote = False
+        self.writes = 0
         self._now: Instant | None = None
         self._pending: dict[str, list[UpdateOne | ReplaceOne[Document]]] = {}
 
@@ -59,7 +59,7 @@ class MongoTransaction(MongoQueries, Transaction):
     async def seal(self) -> None:
         """Sends the pending writes, and writes the evidence."""
         await self._ready()
-        if self.wrote and not self.commits_made:
+        if self.writes and not self.commits_made:
             update = {"$currentDate": {"at": True}}
             await self._database["attempts"].update_one(
                 {"_id": self.attempt}, update, upsert=True, session=self._session
@@ -76,7 +76,7 @@ class MongoTransaction(MongoQueries, Transaction):
     @override
     async def next_root(self, space: str) -> tuple[int, Instant]:
         await self._ready()
-        self.wrote = True
+        self.writes += 1
         found = await self._database["spaces"].find_one_and_update(
             {"_id": space},
             {"$inc": {"roots": 1}, "$currentDate": {"updatedAt": True}},
@@ -110,7 +110,7 @@ class MongoTransaction(MongoQueries, Transaction):
         self.notifications.append(Notification("log", commit.space, commit.session, commit.log, *seqs))
 
     async def _insert(self, collection: str, document: Document) -> None:
-        self.wrote = True
+        self.writes += 1
         await self._database[collection].insert_one(document, session=self._session)
 
     @override
@@ -172,7 +172,7 @@ class MongoTransaction(MongoQueries, Transaction):
     @override
     async def put_form(self, form: FormDefinition) -> FormDefinition:
         await self._ready()
-        self.wrote = True
+        self.writes += 1
         found = await self._database["forms"].find_one_and_update(
             {"_id": f"{form.space}/{form.form_id}"},
             {"$set": codec.encode_form(form), "$currentDate": {"updatedAt": True}},
@@ -191,7 +191,7 @@ class MongoTransaction(MongoQueries, Transaction):
     @override
     async def drop_run_rows(self, space: str, session: str, turns: Collection[str] | None) -> None:
         await self._ready()
-        self.wrote = True
+        self.writes += 1
         keys = [codec.run_key(space, session, turn) for turn in turns or ()]
         everything: Document = {"space": space, "sessionId": codec.possible(session)}
         conditions = [everything] if turns is None else [{"_id": {"$in": chunk}} for chunk in chunks(keys)]
@@ -213,7 +213,7 @@ class MongoTransaction(MongoQueries, Transaction):
     @override
     async def delete(self, space: str, ids: Collection[str]) -> None:
         await self._ready()
-        self.wrote = True
+        self.writes += 1
         keys = [key(space, id) for id in ids]
         for collection in ("sessions", "nodes", "slots"):
             for chunk in chunks(keys):
@@ -236,7 +236,7 @@ class MongoTransaction(MongoQueries, Transaction):
             self._add(collection, UpdateOne({"_id": id}, update))
             return [self._now] * len(dates)
         await self._ready()
-        self.wrote = True
+        self.writes += 1
         if sets:
             update["$set"] = sets
         update["$currentDate"] = dict.fromkeys(dates, True)
@@ -254,7 +254,7 @@ class MongoTransaction(MongoQueries, Transaction):
         return times
 
     def _add(self, collection: str, write: UpdateOne | ReplaceOne[Document]) -> None:
-        self.wrote = True
+        self.writes += 1
         self._pending.setdefault(collection, []).append(write)
 
     def _notify(self, kind: str, space: str, id: str) -> None:

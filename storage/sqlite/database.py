@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from storage import errors
-from storage.database import LOST, Database, Listener, Notification, Queries, Transaction
+from storage.database import LOST, Database, Listener, Notification, Queries, Transaction, Work
 from storage.log.commit import Commit
 from storage.sqlite import schema
 from storage.sqlite.changes import MAX_CHANGES, Follower
@@ -81,6 +81,10 @@ class SqliteDatabase(Database):
         # The writer is one queue for all work.
         result: T = await self._writer.submit(work)
         return result
+
+    @override
+    async def transact_each(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        return await self._writer.submit_each(works)
 
     @override
     async def collect(self, log: str, cut: int) -> int:

@@ -9,14 +9,14 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from storage import errors
-from storage.database import Listener, Notification, Transaction
+from storage.database import Listener, Notification, Transaction, Work
 from storage.log.commit import Commit
 from storage.session import SessionMeta
 from storage.sqlite.connection import connect, drive, translated
@@ -66,6 +66,18 @@ class Writer:
         if len(self._gathered) >= HANDED_OVER:
             self._hand_over()
         return await future
+
+    async def submit_each(self, works: Sequence[Work]) -> list[Any | errors.SapwoodError]:
+        """The result of each work, or the SapwoodError that it raised, once all are on disk."""
+        self._hand_over()
+        jobs = [_Job(work.run, self._loop.create_future()) for work in works]
+        for start in range(0, len(jobs), MAX_BATCH):
+            self._jobs.put(jobs[start : start + MAX_BATCH])
+        results = await asyncio.gather(*(job.future for job in jobs), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, errors.SapwoodError):
+                raise result
+        return results
 
     def _hand_over(self) -> None:
         if self._gathered:

@@ -77,6 +77,26 @@ async def test_ids_are_generated_and_labels_have_their_defaults(client: Client) 
     assert made["session"]["id"] != child["session"]["id"]
 
 
+async def test_many_sessions_are_created_each_on_its_own(client: Client, name: str) -> None:
+    query = """mutation($inputs: [CreateSessionInput!]!) {
+      createSessions(inputs: $inputs) { results { session { id label node { parentId } } code message } }
+    }"""
+    inputs = [
+        {"id": name, "label": "first"},
+        {"id": f"{name}-child", "parentId": name},
+        {"id": name},
+        {"parentId": f"{name}-unknown"},
+    ]
+    first, child, taken, orphan = (await client.run(query, inputs=inputs))["createSessions"]["results"]
+    assert first["session"] == {"id": name, "label": "first", "node": {"parentId": None}}
+    assert child["session"]["node"] == {"parentId": name}
+    assert (first["code"], child["code"]) == (None, None)
+    assert [(row["session"], row["code"]) for row in (taken, orphan)] == [(None, "DUPLICATE_ID"), (None, "NOT_FOUND")]
+    assert f"{name}-unknown" in orphan["message"]
+    refusal = await client.refusal(query, inputs=[{}] * 1001)
+    assert refusal.code == "PAYLOAD_TOO_LARGE"
+
+
 async def test_unknown_ids_are_null_in_queries(client: Client, name: str) -> None:
     query = """query($id: ID!) {
       session(id: $id) { id } topologyNode(id: $id) { id } forest(rootId: $id) { nodeCount } digest(id: $id) { id }

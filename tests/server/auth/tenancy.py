@@ -38,6 +38,9 @@ MUTATIONS = {
         f"createSession(input: {{parentId: $foreign}}) {SESSION}",
         f"createSession(input: {{sourceSessionId: $foreign}}) {SESSION}",
     ],
+    "createSessions": [
+        "createSessions(inputs: [{parentId: $foreign}, {sourceSessionId: $foreign}, {}]) { results { code message } }"
+    ],
     "forkSession": [
         f"forkSession(input: {{sourceId: $foreign}}) {SESSION}",
         f"forkSession(input: {{sourceId: $own, parentId: $foreign}}) {SESSION}",
