@@ -77,7 +77,7 @@ def _checked(value: object, path: str, depth: int) -> object:
         case bool() | None:
             return value
         case int():
-            if not -(2**63) <= value < 2**64:
+            if not fits_64_bits(value):
                 raise errors.BadInput(f"{path}: an integer of {value.bit_length()} bits does not fit into 64")
             return value
         case float():
@@ -97,6 +97,11 @@ def _checked(value: object, path: str, depth: int) -> object:
             items.append(_checked(item, path, depth + 1))  # noqa: PERF401  # a comprehension is a second frame
         return items
     raise errors.BadInput(f"{path}: {type(value).__name__} is not a JSON value")
+
+
+def fits_64_bits(value: int) -> bool:
+    """Whether JSON can store an integer: signed or unsigned, it must fit into 64 bits."""
+    return -(2**63) <= value < 2**64
 
 
 def from_json(text: str) -> object:

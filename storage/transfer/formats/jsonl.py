@@ -24,7 +24,7 @@ from storage.transfer.formats.shared.foreign import (
     Reader,
     Step,
 )
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.values import as_object, as_text, validating
 
 FORMAT = "sapwood"

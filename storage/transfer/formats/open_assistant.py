@@ -15,7 +15,7 @@ from storage.transfer.formats.shared.branches import fork_sessions, split_branch
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import LogBuilder
 from storage.transfer.formats.shared.naming import SessionIds, label_of_events
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.unreadable import keep_unreadable, objects_in
 from storage.transfer.formats.shared.values import as_object, as_text, most
 

@@ -13,7 +13,7 @@ from storage.transfer.formats.shared.chat import add_message, is_message
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import LogBuilder
 from storage.transfer.formats.shared.naming import label_of_events
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.unreadable import keep_unreadable
 from storage.transfer.formats.shared.values import as_list, most
 

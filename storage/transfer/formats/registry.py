@@ -51,7 +51,8 @@ from storage.transfer.formats.shared.foreign import (
     Step,
     parents_first,
 )
-from storage.transfer.formats.shared.records import BrokenRecord, Record, UnparsedText
+from storage.transfer.formats.shared.json_decoding import BadNumber
+from storage.transfer.formats.shared.record import BrokenRecord, Record, UnparsedText
 from storage.transfer.formats.shared.values import shape
 
 __all__ = [
@@ -110,8 +111,8 @@ class DocumentReader:
         try:
             if isinstance(record, BrokenRecord):
                 raise record.error()
-            if record.bad_number:
-                self._take_unreal(record)
+            if record.bad_number is not None:
+                self._accept_number(record.bad_number, record.location)
             if record.repaired:
                 self.warnings.add("record", "held bytes that are not UTF-8, now U+FFFD")
             try:
@@ -124,8 +125,12 @@ class DocumentReader:
         self.accepted += 1
         return steps
 
-    def _take_unreal(self, record: Record) -> None:
-        reason = f"{record.location}: {record.bad_number}"
+    def _accept_number(self, number: BadNumber, location: str) -> None:
+        """Count a number that became a string. Raises BadInput in strict reading, if JSON does not allow it."""
+        reason = f"{location}: {number.reason}"
+        if number.is_json:
+            self.warnings.add("record", "held numbers that events can't store, now strings", reason=reason)
+            return
         if not self.warnings.lenient:
             raise errors.BadInput(reason)
         self.warnings.add("record", "held numbers that JSON does not allow, now strings", reason=reason)

@@ -16,7 +16,7 @@ from storage.cards import payload as notation
 from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step, valid_id
 from storage.transfer.formats.shared.naming import SessionIds
-from storage.transfer.formats.shared.records import Record, UnparsedText
+from storage.transfer.formats.shared.record import Record, UnparsedText
 from storage.transfer.formats.shared.values import as_list, as_object, most, shape
 from storage.views.conversation_entry import CardEntry, Entry, PlaceholderEntry, TextEntry
 from storage.views.message import Role

@@ -15,7 +15,7 @@ from storage.events import JsonText, RunStatus
 from storage.transfer.formats.shared import chat, facts
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.unreadable import keep_unreadable, objects_in
 from storage.transfer.formats.shared.values import as_list, as_object, most
 

@@ -13,7 +13,7 @@ from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.chat import add_message
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import LogBuilder
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.shared_prefixes import SharedPrefixes
 from storage.transfer.formats.shared.unreadable import keep_unreadable
 from storage.transfer.formats.shared.values import as_list, as_object, most, shape

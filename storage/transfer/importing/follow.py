@@ -10,8 +10,9 @@ from typing import BinaryIO
 
 from storage import errors
 from storage.transfer.formats import registry
-from storage.transfer.formats.shared import records
-from storage.transfer.formats.shared.records import MAX_RECORD_BYTES, BrokenRecord, Line, Record
+from storage.transfer.formats.shared import limits, records
+from storage.transfer.formats.shared.lines import MARK, Line, parse_line
+from storage.transfer.formats.shared.record import BrokenRecord, Record
 from storage.transfer.importing.engine import Import, MissingSessions
 from storage.transfer.importing.held import HeldFiles
 from storage.transfer.importing.result import ImportResult
@@ -169,10 +170,9 @@ class Follower:
                 return
             await self._read_lines(stream, never)
             stream.seek(self._position)
-            rest = stream.read(MAX_RECORD_BYTES + 1)
+            rest = stream.read(limits.MAX_RECORD_BYTES + 1)
         if rest.strip() and not self._skips_line:
-            line = Line(self._number + 1, rest, whole=False)
-            await self._import.apply(self._feed.add(records.parse_line(self._name, line)))
+            await self._read_line(self._import, self._feed, Line(self._number + 1, rest, whole=False))
 
     async def _finish_import(self) -> None:
         if self._import is not None and self._feed is not None:
@@ -185,7 +185,7 @@ class Follower:
         head: list[Record | BrokenRecord] = []
         stream.seek(0)
         while len(head) < registry.HEAD and (line := self._line(stream)) is not None:
-            head.append(records.parse_line(self._name, line))
+            head += parse_line(self._name, line)
         self._start_over()
         if not head or not records.is_json_lines(head[0]):
             return False
@@ -215,7 +215,7 @@ class Follower:
         turn = self._position
         continued = True
         while continued and (line := self._line(stream)) is not None:
-            await self._import.apply(self._feed.add(records.parse_line(self._name, line)))
+            await self._read_line(self._import, self._feed, line)
             if self._position - turn >= _TURN_BYTES:
                 turn = self._position
                 await asyncio.sleep(0)
@@ -223,11 +223,15 @@ class Follower:
         await self._import.flush()
         return continued
 
+    async def _read_line(self, run: Import, feed: registry.DocumentReader, line: Line) -> None:
+        for record in parse_line(self._name, line):
+            await run.apply(feed.add(record))
+
     def _line(self, stream: BinaryIO) -> Line | None:
         """The next line that is not blank, and is complete or too long; None if there is none yet."""
-        while content := stream.readline(MAX_RECORD_BYTES + 1):
+        while content := stream.readline(limits.MAX_RECORD_BYTES + 1):
             ended = content.endswith(b"\n")
-            if not ended and not self._skips_line and len(content) <= MAX_RECORD_BYTES:
+            if not ended and not self._skips_line and len(content) <= limits.MAX_RECORD_BYTES:
                 return None
             self._position += len(content)
             self._tail = content[-_TAIL_BYTES:]
@@ -236,7 +240,7 @@ class Follower:
                 continue
             self._number += 1
             if self._number == 1:
-                content = content.removeprefix(records.MARK)
+                content = content.removeprefix(MARK)
             if content.strip():
                 return Line(self._number, content, whole=ended)
         return None

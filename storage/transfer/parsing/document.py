@@ -6,7 +6,8 @@ from typing import BinaryIO, NamedTuple
 from storage import errors, events
 from storage.transfer.formats import registry
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, ImportWarnings, Step
-from storage.transfer.formats.shared.records import BrokenRecord, Record, read_records
+from storage.transfer.formats.shared.record import BrokenRecord, Record
+from storage.transfer.formats.shared.records import read_records
 
 STEP_WEIGHT = 200
 """What a step weighs apart from its texts and events."""

@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from storage.store import Store
-from storage.transfer.formats.shared import records
-from storage.transfer.importing import MissingSessions, Target, follow
+from storage.transfer.formats.shared import limits
+from storage.transfer.importing import MissingSessions, Target
 from storage.transfer.importing.follow import Follower
 from storage.transfer.importing.held import HeldFiles
 from tests.storage.spaces import SPACE, assert_whole, nodes_of
@@ -22,8 +22,7 @@ FORK = DATA / "deepseek-harness" / "subagent-fork-in-process"
 async def test_a_line_that_is_too_long_costs_only_itself_even_while_incomplete(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (records, follow):
-        monkeypatch.setattr(module, "MAX_RECORD_BYTES", 200)
+    monkeypatch.setattr(limits, "MAX_RECORD_BYTES", 200)
     path = tmp_path / "log"
     path.write_bytes(lines_of("a", "one"))
     follower = Follower(Target(store, SPACE), "log", path)

@@ -14,7 +14,7 @@ from storage.transfer.formats.claude_code.content import Answer, Entry, Title, T
 from storage.transfer.formats.claude_code.records import read_entry
 from storage.transfer.formats.claude_code.thread import Thread
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step, valid_id
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 
 FORMAT = "claude-code"
 MAX_EARLY = 1000

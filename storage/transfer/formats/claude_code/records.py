@@ -26,7 +26,7 @@ from storage.transfer.formats.claude_code.content import (
 )
 from storage.transfer.formats.shared import times
 from storage.transfer.formats.shared.foreign import ImportWarnings
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.values import as_list, as_object, as_text, nonempty_text
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")

@@ -16,7 +16,7 @@ from storage.transfer.formats.shared.facts import read_time
 from storage.transfer.formats.shared.foreign import ForeignLabel, ForeignSession, ImportWarnings, Reader, Step, valid_id
 from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
 from storage.transfer.formats.shared.naming import id_from_first_record
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.values import as_list, as_object, as_text
 
 FORMAT = "codex"

@@ -10,7 +10,7 @@ from typing import Any
 from storage import errors, text
 from storage.transfer.formats.deepseek_harness.events import EventConverter
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step, valid_id
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.values import as_object
 
 FORMAT = "deepseek-harness"

@@ -12,7 +12,7 @@ from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.log_builder import label_of
 from storage.transfer.formats.shared.naming import SessionIds
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.values import as_object
 
 FORMAT = "inspect"

@@ -20,7 +20,7 @@ from storage.transfer.formats.shared.foreign import (
     derived_id,
 )
 from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.unreadable import keep_unreadable
 from storage.transfer.formats.shared.values import as_list, as_object, most
 

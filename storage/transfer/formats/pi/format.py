@@ -27,7 +27,7 @@ from storage.transfer.formats.shared.foreign import (
 )
 from storage.transfer.formats.shared.log_builder import LogBuilder, label_of
 from storage.transfer.formats.shared.naming import id_from_first_record
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.values import as_object, as_text
 
 FORMAT = "pi"

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.naming import SessionIds
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.transfer.formats.shared.values import as_object
 
 Models = dict[str, None]

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from storage import errors, text
 from storage.events import CustomEvent, Event, JsonText
 from storage.session import SessionConfig
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 
 PLACEHOLDER = CustomEvent(name="record/left-out", data="{}")
 """Replaces a record left out of a log that refers to seqs, so that later references stay right."""

@@ -7,55 +7,27 @@ out and however long it is.
 
 import io
 from collections.abc import Iterator
-from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from functools import reduce
+from typing import Any, BinaryIO
 
 from storage import errors
-from storage.transfer.formats.shared import yaml_stream
-from storage.transfer.formats.shared.json_decoding import decode_leniently
-from storage.transfer.formats.shared.json_splitting import CHUNK, MalformedJson, Scanner, chained
+from storage.transfer.formats.shared import limits, yaml_stream
+from storage.transfer.formats.shared.json_decoding import BadNumber, worse
+from storage.transfer.formats.shared.json_splitting import MalformedJson, Scanner, chained
+from storage.transfer.formats.shared.lines import MARK, Line, Lines, parse_line, parse_lines, read_line
+from storage.transfer.formats.shared.record import (
+    BrokenRecord,
+    Record,
+    UnparsedText,
+    read_record,
+    too_long,
+)
+from storage.transfer.formats.shared.spliced_lines import splice
 
 PARTS = frozenset({"samples"})
 """Lists of a document's outermost object whose items are records of their own."""
-MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""Size limit of a record; a longer one is broken."""
 WHOLE_BYTES = 16 * 1024 * 1024
 """Documents with line breaks up to this size are decoded in one go, larger ones item by item."""
-MARK = b"\xef\xbb\xbf"
-"""The byte order mark."""
-
-
-class Record(NamedTuple):
-    """A decoded JSON value; `location` names the document and the line or item.
-
-    An item of a list in `PARTS` has the list's name as `part`. Fields after such a list come last, as a record whose
-    part is `more`. `repaired`: bytes that are not UTF-8 were replaced by U+FFFD. `bad_number`: what is wrong with the
-    first number that JSON does not allow, such as NaN; such numbers became strings.
-    """
-
-    location: str
-    value: Any
-    part: str | None = None
-    repaired: bool = False
-    bad_number: str = ""
-
-
-class BrokenRecord(NamedTuple):
-    """A record that could not be read, and the reason."""
-
-    location: str
-    reason: str
-
-    def error(self) -> errors.BadInput:
-        """Return the error that refuses it."""
-        return errors.BadInput(f"{self.location}: {self.reason}")
-
-
-class UnparsedText(NamedTuple):
-    """The text of a document that is not JSON, or of one document of a YAML stream, and why it is not JSON."""
-
-    content: str
-    reason: str
 
 
 def read_records(name: str, stream: BinaryIO) -> Iterator[Record | BrokenRecord]:
@@ -67,15 +39,15 @@ def read_records(name: str, stream: BinaryIO) -> Iterator[Record | BrokenRecord]
     if len(head) > WHOLE_BYTES and _is_listed(head.removeprefix(MARK)):
         yield from _split(name, head.removeprefix(MARK), stream, 1)
         return
-    lines = _Lines(stream, head=head)
+    lines = Lines(stream, head=head)
     first = next(lines, None)
     if first is None:
         raise errors.BadInput(f"{name}: the document is empty")
     opening = _opening(first.content)
-    if opening in (b"[", b"{") and len(first.content) > (WHOLE_BYTES if opening == b"[" else MAX_RECORD_BYTES):
+    if opening in (b"[", b"{") and len(first.content) > (WHOLE_BYTES if opening == b"[" else limits.MAX_RECORD_BYTES):
         yield from _split(name, first.content, stream, first.number)
         return
-    record = parse_line(name, first)
+    record = read_line(name, first)
     if isinstance(record, BrokenRecord):
         yield from _long(name, first, record, stream)
         return
@@ -84,85 +56,14 @@ def read_records(name: str, stream: BinaryIO) -> Iterator[Record | BrokenRecord]
         yield from _document(name, record, first.content)
         return
     yield record
-    yield parse_line(name, second)
+    yield from parse_line(name, second)
     del head, first, record, second  # or they would stay in memory until the last line
-    yield from map(partial(parse_line, name), lines)
-
-
-class Line(NamedTuple):
-    """A line that is not blank, with its number from 1; `whole` says whether it ends with a line feed."""
-
-    number: int
-    content: bytes
-    whole: bool = True
-
-
-def parse_line(name: str, found: Line) -> Record | BrokenRecord:
-    """Parse a line of a JSON lines document."""
-    location = f"{name} line {found.number}"
-    if len(found.content) > MAX_RECORD_BYTES:
-        return BrokenRecord(location, _too_long())
-    record = _record(location, found.content)
-    if isinstance(record, BrokenRecord) and not found.whole and found.content.rstrip()[-1:] not in (b"]", b"}"):
-        return BrokenRecord(location, f"the last line is cut off: {record.reason}")
-    return record
+    yield from parse_lines(name, lines)
 
 
 def is_json_lines(first: Record | BrokenRecord) -> bool:
     """Whether a document with this first line is JSON lines, rather than a single value."""
     return isinstance(first, Record) and isinstance(first.value, dict) and not PARTS & first.value.keys()
-
-
-def _record(location: str, content: bytes) -> Record | BrokenRecord:
-    try:
-        try:
-            value, bad_number = decode_leniently(content, location)
-            return Record(location, value, bad_number=bad_number)
-        except UnicodeDecodeError:
-            value, bad_number = decode_leniently(content.decode("utf-8", "replace"), location)
-            return Record(location, value, repaired=True, bad_number=bad_number)
-    except errors.BadInput as error:
-        return BrokenRecord(location, error.message.removeprefix(f"{location}: "))
-
-
-def _too_long() -> str:
-    return f"longer than {MAX_RECORD_BYTES} bytes"
-
-
-class _Lines(Iterator[Line]):
-    """Iterates over the lines that are not blank. Numbers start at `first`; `head` is what was read of that line.
-
-    Of a line that is too long only the beginning is returned; the next call skips the rest. Not a generator, which
-    would keep the current line alive: a line can take a large part of the memory.
-    """
-
-    def __init__(self, stream: BinaryIO, first: int = 1, head: bytes = b"") -> None:
-        self._stream = stream
-        self._number = first - 1
-        self._head = head
-        self._broken_off = False
-
-    def __next__(self) -> Line:
-        while True:
-            if self._broken_off:
-                _skip_line(self._stream)
-            content, self._head = self._head, b""
-            if not content.endswith(b"\n"):
-                content += self._stream.readline(MAX_RECORD_BYTES + 1 - len(content))
-            if not content:
-                raise StopIteration
-            self._number += 1
-            if self._number == 1:
-                content = content.removeprefix(MARK)
-            whole = content.endswith(b"\n")
-            self._broken_off = len(content) > MAX_RECORD_BYTES and not whole
-            if content and not content.isspace():
-                return Line(self._number, content, whole)
-
-
-def _skip_line(stream: BinaryIO) -> None:
-    while (more := stream.readline(CHUNK)) and not more.endswith(b"\n"):
-        pass
 
 
 def _opening(content: bytes) -> bytes:
@@ -181,21 +82,21 @@ def _taken(stream: BinaryIO, size: int) -> bytes:
 def _long(name: str, first: Line, reason: BrokenRecord, stream: BinaryIO) -> Iterator[Record | BrokenRecord]:
     """The records of a document whose first line is not one: a value over many lines, a broken one, or not JSON."""
     content = first.content
-    if len(content) > MAX_RECORD_BYTES:
+    if len(content) > limits.MAX_RECORD_BYTES:
         yield from _texts(name, chained(content, stream), first.number, reason.reason)
         return
     if first.whole:
         content += _taken(stream, WHOLE_BYTES + 1 - len(content))
     if len(content) <= WHOLE_BYTES:
-        record = _record(name, content)
+        record = read_record(name, content)
         if isinstance(record, Record):
             yield from _document(name, record, content)
             return
         reason = record
     elif not content.endswith(b"\n"):
-        content += stream.readline(MAX_RECORD_BYTES)
+        content += stream.readline(limits.MAX_RECORD_BYTES)
     if _is_lines(name, first, content):
-        yield from map(partial(parse_line, name), _Lines(chained(content, stream), first.number))
+        yield from parse_lines(name, Lines(chained(content, stream), first.number))
         return
     opening = _opening(content)
     if _is_listed(content) or (opening == b"{" and len(content) > WHOLE_BYTES):
@@ -211,16 +112,20 @@ def _is_listed(content: bytes) -> bool:
 
 
 def _is_lines(name: str, first: Line, content: bytes) -> bool:
-    """Whether the second line is a record of its own, so that only the first is broken."""
-    second = next(_Lines(io.BytesIO(content[len(first.content) :]), first.number + 1), None)
-    return second is not None and _opening(second.content) == b"{" and isinstance(parse_line(name, second), Record)
+    """Whether the first line begins with a whole object, or the second one is a record, so that only one is broken."""
+    if first.content.lstrip(b" \t\r\n\0")[:1] == b"{":
+        objects, _ = splice(first.content.decode("utf-8", "replace"))
+        if objects and not first.content.decode("utf-8", "replace")[: objects[0][0]].strip(" \t\r\n\0"):
+            return True
+    second = next(Lines(io.BytesIO(content[len(first.content) :]), first.number + 1), None)
+    return second is not None and _opening(second.content) == b"{" and isinstance(read_line(name, second), Record)
 
 
 def _texts(name: str, stream: BinaryIO, first: int, reason: str) -> Iterator[Record | BrokenRecord]:
-    for index, (number, content) in enumerate(yaml_stream.documents(stream, MAX_RECORD_BYTES, first)):
+    for index, (number, content) in enumerate(yaml_stream.documents(stream, limits.MAX_RECORD_BYTES, first)):
         location = f"{name} document at line {number}" if index else name
         if content is None:
-            yield BrokenRecord(location, f"{reason}; as YAML it is {_too_long()}")
+            yield BrokenRecord(location, f"{reason}; as YAML it is {too_long()}")
             continue
         try:
             yield Record(location, UnparsedText(content.decode(), reason))
@@ -254,7 +159,7 @@ def _mended(name: str, record: Record, content: bytes) -> Iterator[Record | Brok
     if isinstance(record.value, dict):
         fields = [each for each in found if isinstance(each, Record) and each.part not in PARTS]
         repaired = any(each.repaired for each in fields)
-        bad_number = next((each.bad_number for each in fields if each.bad_number), "")
+        bad_number = reduce(worse, (each.bad_number for each in fields), None)
         yield Record(name, _without_parts(record.value), repaired=repaired, bad_number=bad_number)
         found = [each for each in found if isinstance(each, BrokenRecord) or each.part in PARTS]
     yield from found
@@ -269,14 +174,14 @@ def _split(name: str, content: bytes, stream: BinaryIO, number: int | None = Non
 
     `number` is that of its line, if further lines may follow.
     """
-    scanner = Scanner(content, stream, MAX_RECORD_BYTES)
+    scanner = Scanner(content, stream, limits.MAX_RECORD_BYTES)
     try:
         yield from _list(f"{name} ", scanner) if scanner.peek() == b"[" else _object(name, scanner)
     except MalformedJson as malformed:
         yield BrokenRecord(malformed.location or name, malformed.reason)
         return
     if number is not None:
-        yield from map(partial(parse_line, name), _Lines(chained(scanner.rest(), stream), number))
+        yield from parse_lines(name, Lines(chained(scanner.rest(), stream), number))
     elif scanner.peek():
         yield BrokenRecord(name, "not JSON: more text follows the end of the document")
 
@@ -296,22 +201,22 @@ def _object(name: str, scanner: Scanner) -> Iterator[Record | BrokenRecord]:
     fields: dict[str, Any] = {}
     size = 0
     yielded = repaired = False
-    bad_number = ""
+    bad_number: BadNumber | None = None
     for key in map(_key, scanner.fields()):
         if key in PARTS and scanner.peek() == b"[":
             if not yielded:
                 yield Record(name, {**fields, key: []}, repaired=repaired, bad_number=bad_number)
-            yielded, fields, repaired, bad_number = True, {}, False, ""
+            yielded, fields, repaired, bad_number = True, {}, False, None
             yield from _list(f"{name} {key}", scanner, key)
             continue
         content = scanner.value()
         size += len(content or b"")
-        found = _found(f"{name} {key}", content if size <= MAX_RECORD_BYTES else None)
+        found = _found(f"{name} {key}", content if size <= limits.MAX_RECORD_BYTES else None)
         if isinstance(found, BrokenRecord):
             yield found
             continue
         fields[key] = found.value
-        repaired, bad_number = repaired or found.repaired, bad_number or found.bad_number
+        repaired, bad_number = repaired or found.repaired, worse(bad_number, found.bad_number)
     if fields or not yielded:
         yield Record(name, fields, "more" if yielded else None, repaired, bad_number)
 
@@ -324,4 +229,4 @@ def _key(content: bytes | None) -> str:
 
 
 def _found(location: str, content: bytes | None) -> Record | BrokenRecord:
-    return BrokenRecord(location, _too_long()) if content is None else _record(location, content)
+    return BrokenRecord(location, too_long()) if content is None else read_record(location, content)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from storage import errors, text
-from storage.transfer.formats.shared.records import UnparsedText
+from storage.transfer.formats.shared.record import UnparsedText
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from storage import errors, events
 from storage.events import Event
 from storage.transfer.formats.registry import MODULES, ForeignSession
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ImportWarnings, Step
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import records_of, steps_of, steps_of_values, visible_logs
 from tests.storage.views.validity import check
@@ -82,3 +82,11 @@ def check_step(step: Step) -> None:
     for draft in drafts:
         stored = events.dump(draft)
         assert events.dump(events.ADAPTER.validate_python(stored)) == stored
+
+
+def nested(depth: int) -> Any:
+    """A list nested this deep; no event can store more than 500 levels."""
+    deep: Any = "x"
+    for _ in range(depth):
+        deep = [deep]
+    return deep

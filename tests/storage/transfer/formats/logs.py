@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from storage.events import Event, SurfaceOp, SurfaceOpKind
 from storage.transfer.formats.registry import ForeignDocument, ForeignSession, peek_records, read_document, reader_for
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ImportWarnings, Step
-from storage.transfer.formats.shared.records import BrokenRecord, Record, read_records
+from storage.transfer.formats.shared.record import BrokenRecord, Record
+from storage.transfer.formats.shared.records import read_records
 from storage.views.surface import Surface
 from tests import paths
 

@@ -14,7 +14,7 @@ from storage.log.admission import Admission
 from storage.log.state import LogState
 from storage.transfer.formats.registry import reader_for
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, Step
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import visible_logs
 from tests.storage.views import validity

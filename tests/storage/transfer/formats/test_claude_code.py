@@ -36,6 +36,7 @@ from tests.storage.transfer.formats.claude_logs import (
     thought,
     user,
 )
+from tests.storage.transfer.formats.documents import nested
 
 PROMPT = user("u1", None, "hello")
 ANSWER = answer("a1", "u1", "m1", text("hi"), second=1)
@@ -508,9 +509,9 @@ def test_a_record_without_a_session_belongs_to_the_one_before() -> None:
         (user("x", "u1", [{"type": None}]), r"log line 2: message.content\[0\].type: must be a string"),
         (user("x", "u1", [{"type": "text"}]), r"log line 2: message.content\[0\].text: must be a string"),
         (answer("x", "u1", "m", call("c") | {"name": 5}), "log line 2: message.content: name of a call"),
-        (answer("x", "u1", "m", call("c") | {"input": 10**30}), "log line 2: input of a call: an integer"),
+        (answer("x", "u1", "m", call("c") | {"input": nested(600)}), "log line 2: input of a call: nested deeper"),
         (result("x", "u1", "c", part={"content": [{}]}), r"log line 2: message.content.content\[0\].type"),
-        (result("x", "u1", "c", toolUseResult=10**30), "log line 2: toolUseResult: an integer"),
+        (result("x", "u1", "c", toolUseResult=nested(600)), "log line 2: toolUseResult: nested deeper"),
     ],
 )
 def test_a_broken_record_is_refused_with_its_location_and_leaves_no_trace(value: object, message: str) -> None:

@@ -13,7 +13,7 @@ from storage import errors
 from storage.events import ADAPTER, AssistantMessage, Event, StepEnd, SurfaceOpKind, ToolResult, UserMessage, dump
 from storage.transfer.formats.claude_code.format import fits, reader
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, ImportWarnings, Step
-from storage.transfer.formats.shared.records import BrokenRecord, Record
+from storage.transfer.formats.shared.record import BrokenRecord, Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.logs import DATA, records_of, steps_of, visible_logs
 from tests.storage.views.validity import check

@@ -23,7 +23,7 @@ from storage.events import (
 )
 from storage.transfer.formats.registry import read_document
 from storage.transfer.formats.shared.foreign import ForeignEvent
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.views.surface import Surface
 from tests.storage.transfer.formats.deepseek_logs import HEADER, read_one, record, text_of
 from tests.storage.transfer.formats.logs import (

@@ -23,6 +23,7 @@ from storage.transfer.formats import inspect_ai
 from storage.transfer.formats.registry import ForeignSession, read_document
 from storage.transfer.formats.shared import records
 from storage.transfer.formats.shared.foreign import ImportWarnings
+from storage.transfer.formats.shared.record import Record
 from storage.views.runs import runs
 from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, read_steps, surface
 from tests.storage.transfer.formats.logs import DATA, counts, messages, visible_logs
@@ -380,8 +381,8 @@ def test_an_id_of_two_samples_goes_to_the_first() -> None:
 def test_fields_after_the_samples_are_counted() -> None:
     warnings = ImportWarnings()
     reader = inspect_ai.reader("log", warnings)
-    assert len(reader.add(records.Record("log", HEAD))) == 1
-    assert list(reader.add(records.Record("log", {"reductions": [1]}, part="more"))) == []
+    assert len(reader.add(Record("log", HEAD))) == 1
+    assert list(reader.add(Record("log", {"reductions": [1]}, part="more"))) == []
     assert warnings.messages() == ["1 log lost reductions"]
 
 

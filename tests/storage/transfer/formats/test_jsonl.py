@@ -212,11 +212,6 @@ DELIVERED = '{"seq":0,"type":"insight/delivered","content":"a","version":1}'
         ([HEAD, '{"seq":0,"type":"turn/start","timestamp":"2026-01-01"}'], "log line 2: timestamp: .* names no zone"),
         ([HEAD, '{"seq":0,"type":"custom","name":"n","data":NaN}'], "log line 2: not JSON: NaN"),
         (
-            [HEAD, '{"seq":0,"type":"custom","name":"n","data":1e999}'],
-            "log line 2: 1e999 is beyond the range of numbers",
-        ),
-        ([HEAD, '{"seq":0,"type":"custom","name":"n","data":99999999999999999999}'], "log line 2: data: an integer"),
-        (
             [HEAD, DELIVERED.replace('"version":1', '"version":2147483648')],
             "log line 2: version: .*less than 2147483648",
         ),

@@ -23,7 +23,7 @@ from storage.events import (
 from storage.transfer.formats import pi
 from storage.transfer.formats.registry import peek_records, reader_for
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignLabel, ForeignSession, ImportWarnings, Step
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from storage.views.runs import runs
 from storage.views.surface import Surface
 from tests.storage.transfer.formats import mutations

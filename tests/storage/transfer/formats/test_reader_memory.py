@@ -8,7 +8,7 @@ import pytest
 
 from storage.transfer.formats.registry import MODULES
 from storage.transfer.formats.shared.foreign import ImportWarnings
-from storage.transfer.formats.shared.records import Record
+from storage.transfer.formats.shared.record import Record
 from tests.storage.transfer.formats import claude_logs
 
 RECORDS = 5_000

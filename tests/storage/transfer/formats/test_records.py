@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from storage import errors
 from storage.transfer.formats.registry import ForeignSession, read_document, reader_for
+from storage.transfer.formats.shared import limits
 from storage.transfer.formats.shared import records as module
-from storage.transfer.formats.shared.records import BrokenRecord, Record, UnparsedText, read_records
+from storage.transfer.formats.shared.record import BrokenRecord, Record, UnparsedText
+from storage.transfer.formats.shared.records import read_records
 
 MARK = b"\xef\xbb\xbf"
 MIB = 1024 * 1024
@@ -56,7 +58,7 @@ class Generated(io.RawIOBase):
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat documents of more than 64 bytes as large, and records of more than 512 as too long."""
     monkeypatch.setattr(module, "WHOLE_BYTES", 64)
-    monkeypatch.setattr(module, "MAX_RECORD_BYTES", 512)
+    monkeypatch.setattr(limits, "MAX_RECORD_BYTES", 512)
 
 
 # One document in all its forms
@@ -65,7 +67,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 JSON = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-(2**70), 2**70)
+    | st.integers(-(2**63), 2**64 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda items: st.lists(items, max_size=4) | st.dictionaries(st.text(), items, max_size=4),
@@ -239,15 +241,15 @@ def test_bytes_that_are_not_utf_8_are_repaired_in_their_record_alone() -> None:
 
 @pytest.mark.parametrize("number", [2**64 - 1, 2**64, -(2**63) - 1, 10**300])
 def test_integers_are_exact(number: int) -> None:
-    assert values(f'{{"a":{number}}}\n{{"a":{number}}}') == [{"a": number}] * 2
-    assert values(f"[{number},\n{number}]") == [number] * 2
+    """Those that events can't store are the exact digits, as a string."""
+    kept = number if -(2**63) <= number < 2**64 else str(number)
+    assert values(f'{{"a":{number}}}\n{{"a":{number}}}') == [{"a": kept}] * 2
+    assert values(f"[{number},\n{number}]") == [kept] * 2
+    assert bad_number(f"[1,{number}]") == [False, kept != number]
 
 
-def test_integers_over_the_limit_break_their_record() -> None:
-    assert values(f"{{}}\n{'9' * 5000}\n5") == [{}, None, 5]
-
-
-UNREAL = ["NaN", "Infinity", "-Infinity", "1e999", "-1E+400", "1" * 400 + ".5"]
+LARGE = [str(2**64), str(-(2**63) - 1), "9" * 5000, "1e999", "-1E+400", "1" * 400 + ".5"]
+UNREAL = ["NaN", "Infinity", "-Infinity", *LARGE]
 EACH_UNREAL = pytest.mark.parametrize("literal", UNREAL, ids=lambda literal: literal[:9])
 
 
@@ -304,18 +306,33 @@ def test_an_invalid_number_is_not_a_field_name() -> None:
         assert broken('{NaN: 1,\n"samples": []}')
 
 
-@pytest.mark.parametrize("literal", ["NaN", "1e999"])
-def test_a_record_with_an_invalid_number_is_read_leniently_and_refused_strictly(literal: str) -> None:
-    content = f'[[{{"role":"user","content":"a"}}],{{"messages":[],"score":{literal}}}]'
-    head = found(content)
+def with_score(literal: str) -> str:
+    return f'[[{{"role":"user","content":"a"}}],{{"messages":[],"score":{literal}}}]'
+
+
+def test_a_record_with_an_invalid_number_is_read_leniently_and_refused_strictly() -> None:
+    head = found(with_score("NaN"))
     source = reader_for("x", head, lenient=True)
     steps = [step for record in head for step in source.add(record)]
-    assert [step.metadata for step in steps if isinstance(step, ForeignSession)] == [None, f'{{"score":"{literal}"}}']
+    assert [step.metadata for step in steps if isinstance(step, ForeignSession)] == [None, '{"score":"NaN"}']
     [warning] = source.warnings.messages()
-    assert warning.startswith("1 record held numbers that JSON does not allow, now strings, x [1]: ")
-    assert literal in warning
-    with pytest.raises(errors.BadInput, match=rf"^x \[1\]: .*{literal}"):
-        read_document("x", content)
+    assert warning.startswith("1 record held numbers that JSON does not allow, now strings, x [1]: not JSON: NaN")
+    with pytest.raises(errors.BadInput, match=r"^x \[1\]: .*NaN"):
+        read_document("x", with_score("NaN"))
+
+
+@pytest.mark.parametrize("literal", LARGE, ids=lambda literal: literal[:9])
+def test_a_number_that_events_cannot_store_is_kept_as_text(literal: str) -> None:
+    document = read_document("x", with_score(literal))
+    assert [session.metadata for session in document.sessions] == [None, f'{{"score":"{literal}"}}']
+    [warning] = document.warnings
+    assert warning.startswith(f"1 record held numbers that events can't store, now strings, x [1]: {literal[:40]} is ")
+
+
+def test_a_record_with_both_kinds_of_numbers_is_refused_strictly() -> None:
+    for numbers in ("[1e999, NaN]", "[NaN, 1e999]"):
+        with pytest.raises(errors.BadInput, match="NaN"):
+            read_document("x", with_score(numbers))
 
 
 @pytest.mark.parametrize("depth", [5_000, 200_000])
@@ -344,7 +361,7 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for size in (module.WHOLE_BYTES, 8):
             patch.setattr(module, "WHOLE_BYTES", size)
-            patch.setattr(module, "MAX_RECORD_BYTES", min(4 * size, module.MAX_RECORD_BYTES))
+            patch.setattr(limits, "MAX_RECORD_BYTES", min(4 * size, limits.MAX_RECORD_BYTES))
             try:
                 assert found(content) or b"".join(content.split()) == b"[]"
             except errors.BadInput as error:
@@ -412,7 +429,7 @@ def test_a_large_document_takes_little_memory_and_is_read_as_it_is_taken(
     before: bytes, after: bytes, space: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WHOLE_BYTES", MIB)
-    monkeypatch.setattr(module, "MAX_RECORD_BYTES", 2 * MIB)
+    monkeypatch.setattr(limits, "MAX_RECORD_BYTES", 2 * MIB)
     source = Generated(_repeated(space + before + space, space + ITEM, COUNT, space + after))
     taken = 0
     tracemalloc.start()
@@ -431,7 +448,7 @@ def test_a_large_document_takes_little_memory_and_is_read_as_it_is_taken(
 @pytest.mark.parametrize("opening", [b'{"a":"', b'{"a":1,"b":[', b"[", b'["', b'"', b"x", b"\x00"])
 def test_an_endless_value_is_skipped_in_little_memory(opening: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WHOLE_BYTES", 2 * MIB)
-    monkeypatch.setattr(module, "MAX_RECORD_BYTES", 8 * MIB)
+    monkeypatch.setattr(limits, "MAX_RECORD_BYTES", 8 * MIB)
     source = Generated(iter([opening, *[b"1" * MIB] * 40]))
     tracemalloc.start()
     try:

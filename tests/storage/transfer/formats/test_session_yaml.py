@@ -14,7 +14,7 @@ from storage.events import AssistantMessage, CardEvent, SystemMessage, UserMessa
 from storage.transfer.formats.registry import HEAD_CHARACTERS, ForeignDocument, peek_records, read_document, reader_for
 from storage.transfer.formats.session_yaml import FORMAT, SessionFile, Speaker, Special, Text, entries_of, parse, write
 from storage.transfer.formats.shared import records
-from storage.transfer.formats.shared.records import Record, UnparsedText
+from storage.transfer.formats.shared.record import Record, UnparsedText
 from storage.views.conversation import conversation
 from tests.storage.transfer.formats.logs import TAU_BENCH, read_log
 from tests.storage.transfer.formats.mutations import check, mutated, read_leniently

@@ -11,7 +11,7 @@ from storage.events import CustomEvent, Event, RunStatus, StepEnd, StepStart, To
 from storage.transfer.formats import swe_agent
 from storage.transfer.formats.registry import read_document
 from storage.views.runs import runs
-from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, read_steps, surface
+from tests.storage.transfer.formats.documents import check_log, check_prefixes, encoded, nested, read_steps, surface
 from tests.storage.transfer.formats.logs import DATA, counts, messages, visible_logs
 from tests.storage.transfer.formats.mutations import SEEDS, odd
 
@@ -135,7 +135,7 @@ def test_the_state_after_the_last_step_waits_for_the_next_message() -> None:
 
 
 def test_a_state_that_cannot_be_stored_affects_only_the_state() -> None:
-    step = {"thought": "t", "action": "ls", "state": {"n": 2**70}}
+    step = {"thought": "t", "action": "ls", "state": {"n": nested(600)}}
     log, warnings = read_one(USER, asks("c", thought="t", action="ls"), told("c"), steps=[step])
     assert [event.type for event in log][-3:] == ["tool/call", "tool/result", "step/end"]
     assert warnings == ["1 state that cannot be stored left out"]

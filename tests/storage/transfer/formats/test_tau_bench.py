@@ -12,7 +12,7 @@ from storage.events import Event, SystemMessage, ToolCall, UserMessage
 from storage.transfer.formats.registry import ForeignDocument, ForeignSession, read_document
 from storage.transfer.formats.shared.shared_prefixes import MAX_DEPTH, SharedPrefixes
 from storage.views.surface import Surface
-from tests.storage.transfer.formats.documents import check_broken
+from tests.storage.transfer.formats.documents import check_broken, nested
 from tests.storage.transfer.formats.logs import DATA, TAU_BENCH, messages, read_log, steps_of_values, visible_logs
 from tests.storage.transfer.formats.mutations import odd
 
@@ -161,7 +161,7 @@ def test_losses_are_counted(reading: ForeignDocument) -> None:
     [
         (trial(0, {}), r"x \[1\].traj messages\[0\].role: must be a string"),
         (trial(0, task_id=None), r"x \[1\].task_id: must be a number or a string, is null"),
-        (trial(0, task_id=10**30), r"x \[1\].info.task: an integer of 100 bits"),
+        (trial(0, task_id=nested(600)), r"x \[1\].info.task: nested deeper"),
         (trial(0, traj=5), r"x \[1\].traj: must be a list, is a int"),
         (trial(0, info=[1]), r"x \[1\].info: must be an object"),
     ],

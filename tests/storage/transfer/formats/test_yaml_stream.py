@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.cards import payload
-from storage.transfer.formats.shared.records import BrokenRecord, Record, UnparsedText, read_records
+from storage.transfer.formats.shared.record import BrokenRecord, Record, UnparsedText
+from storage.transfer.formats.shared.records import read_records
 from storage.transfer.formats.shared.yaml_stream import YamlDocument, documents
 
 LINES = st.sampled_from(
@@ -78,7 +79,7 @@ def test_a_document_that_is_too_long_affects_nothing_else(long: str) -> None:
 
 
 def test_records_of_a_stream_are_its_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.transfer.formats.shared.records.MAX_RECORD_BYTES", 64)
+    monkeypatch.setattr("storage.transfer.formats.shared.limits.MAX_RECORD_BYTES", 64)
     monkeypatch.setattr("storage.transfer.formats.shared.records.WHOLE_BYTES", 32)
     content = f"\na: 1\n---\nb: {'2' * 70}\n---\nc: \xff\n".encode("latin-1")
     first, long, last = read_records("x", io.BytesIO(content))

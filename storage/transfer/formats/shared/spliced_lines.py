@@ -1,0 +1,59 @@
+"""Finds the whole JSON objects on a line that is not one: several on one line, or one after a torn one or NUL bytes.
+
+Writers leave such lines when they crash, or when two of them append to one file.
+"""
+
+import json
+import re
+from typing import NamedTuple
+
+_OBJECT = re.compile(r'\{\s*["}]')
+_FILLING = re.compile(r"[\s\0]*")
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+"""Only finds where objects end."""
+ATTEMPTS = 1_000
+"""Objects that are tried on one line; each may be read up to its end, so more would take too long."""
+
+
+class Splice(NamedTuple):
+    """What a line holds: the spans of its whole objects, and where the first broken part begins (None: nowhere)."""
+
+    objects: list[tuple[int, int]]
+    broken_at: int | None
+
+
+def splice(line: str) -> Splice:
+    """Find the whole objects of a line; those inside a torn one don't count. Offsets are in characters."""
+    objects: list[tuple[int, int]] = []
+    broken_at: int | None = None
+    attempts = position = 0
+    boundary = _skip_filling(line, 0)
+    if "\0" in line[:boundary]:
+        broken_at = 0
+    while (candidate := _OBJECT.search(line, position)) is not None and attempts < ATTEMPTS:
+        attempts += 1
+        start = candidate.start()
+        try:
+            _, end = _DECODER.raw_decode(line, start)
+        except (json.JSONDecodeError, RecursionError):
+            position = start + 1
+            continue
+        position = end
+        following = _skip_filling(line, end)
+        # Inside a torn object, a comma or a bracket follows.
+        if start == boundary or following == len(line) or line[following] == "{":
+            objects.append((start, end))
+            if broken_at is None and start > boundary:
+                broken_at = boundary
+            if broken_at is None and "\0" in line[end:following]:
+                broken_at = end
+            boundary = following
+    if broken_at is None and boundary < len(line):
+        broken_at = boundary
+    return Splice(objects, broken_at)
+
+
+def _skip_filling(line: str, position: int) -> int:
+    found = _FILLING.match(line, position)
+    assert found is not None
+    return found.end()
