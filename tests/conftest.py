@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,6 +40,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OpenStore = Callable[[], Coroutine[Any, Any, Store]]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Makes a failure's report fit to be sent from a test process: lone surrogates in it would end the whole run."""
+    return without_surrogates((yield))
+
+
+def without_surrogates(value: Any) -> Any:
+    """The value with lone surrogates in its texts escaped."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {without_surrogates(name): without_surrogates(item) for name, item in value.items()}
+        case list() | tuple():
+            return type(value)(map(without_surrogates, value))
+    return value
 
 
 class MongoServer:

@@ -14,8 +14,11 @@ def time_of(event: Event) -> Instant:
 
 
 def duration(start: Instant, end: Instant) -> float | None:
-    """Milliseconds from one timestamp to the other; None if they are not in order."""
-    return float(end - start) if end >= start else None
+    """Milliseconds from one timestamp to the other; None if they are equal or not in order.
+
+    Events that were recorded together without times have the same one, which says nothing about how long they took.
+    """
+    return float(end - start) if end > start else None
 
 
 def given(value: JsonText | None) -> JsonText | None:

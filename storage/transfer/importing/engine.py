@@ -7,15 +7,14 @@ are compared or appended.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 from typing_extensions import override
 
 from storage import errors
+from storage.log.append import now
 from storage.store import Store
 from storage.transfer.formats.shared.foreign import (
     ForeignDocument,
-    ForeignEvent,
     ForeignLabel,
     ForeignSession,
     ImportWarnings,
@@ -27,6 +26,7 @@ from storage.transfer.importing.resolver import Logs, Resolver
 from storage.transfer.importing.result import ImportResult
 from storage.transfer.importing.session import ImportedSession, SuspendedLog
 from storage.transfer.importing.target import Target
+from storage.transfer.importing.timeline import Timeline
 
 OPEN_LOGS = 64
 """How many logs may be open: with events pending, or recently added to."""
@@ -85,6 +85,9 @@ class Import(Logs):
     log refuses costs a warning, and a session that is refused costs only itself. Otherwise all sessions must be new,
     and a refusal is raised. `defer`: raises MissingSessions for sessions of other sources that are named but not there;
     otherwise it does without them.
+
+    Events without a time get that of a neighbor. In a log without times they all get the time of the import, or of the
+    last `flush`: events of one time have no durations.
     """
 
     def __init__(
@@ -98,9 +101,14 @@ class Import(Logs):
         self._suspended: dict[str, SuspendedLog] = {}
         self._resolver = Resolver(target, format, self, self.result, merge=merge)
         self._keys: list[str] = []
+        self._timeline = Timeline()
+        self._recorded_at = now()
 
     async def apply(self, steps: Sequence[Step]) -> None:
         """Imports steps in order. Raises what the store refuses, naming the session's key, and MissingSessions."""
+        await self._apply(self._timeline.add(steps))
+
+    async def _apply(self, steps: Sequence[Step]) -> None:
         for step in steps:
             if isinstance(step, ForeignSession):
                 await self._begin(step)
@@ -113,11 +121,14 @@ class Import(Logs):
 
     async def flush(self) -> None:
         """Writes all pending events. From then on, `defer` no longer holds: missing sessions are done without."""
+        await self._apply(self._timeline.settle())
         await self._flush_all(ended=False)
         self._defer = False
+        self._recorded_at = now()
 
     async def finish(self) -> ImportResult:
         """Writes all pending events, then what needs all sessions: late parents, refs, slots and archiving."""
+        await self._apply(self._timeline.settle())
         await self._flush_all(ended=True)
         for work in (self._resolver.link, self._resolver.complete):
             for foreign in self._resolver.incomplete:
@@ -144,13 +155,17 @@ class Import(Logs):
         if len(self._open) >= OPEN_LOGS or sum(each.log.weight for each in self._open.values()) > PENDING_WEIGHT:
             await self._flush_all(ended=False)
         self._keys.append(foreign.key)
-        session = replace(foreign, events=())  # the events wait in the log
-        self._open_log(fitting.fit_session(session, self.result.warning_counts) if self._merge else session)
-        await self.apply([ForeignEvent(foreign.key, event) for event in foreign.events])
+        self._open_log(fitting.fit_session(foreign, self.result.warning_counts) if self._merge else foreign)
 
     def _open_log(self, foreign: ForeignSession) -> ImportedSession:
         start = foreign.at_seq or 0 if foreign.source is not None else 0
-        log = ImportedLog(self._target, self.result.warning_counts, start=start, lenient=self._merge)
+        log = ImportedLog(
+            self._target,
+            self.result.warning_counts,
+            start=start,
+            lenient=self._merge,
+            recorded_at=lambda: self._recorded_at,
+        )
         session = self._open[foreign.key] = ImportedSession(foreign, log)
         return session
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
@@ -20,7 +21,7 @@ def of_content(
     """The ids that a log which begins with these events may have, the one for its present length first."""
     if not pending:
         return [of_facts(format, session, source)]
-    stored = [orjson.dumps(events.dump(logged.event)) for logged in pending[:NAMING_EVENTS]]
+    stored = [orjson.dumps(_named(logged)) for logged in pending[:NAMING_EVENTS]]
     sizes = [size for size in _SIZES if size <= len(stored)]
     return [_id(format, _prefix(source) + b"\n".join(stored[:size])) for size in sizes]
 
@@ -29,6 +30,14 @@ def of_facts(format: str, session: ForeignSession, source: ForkPoint | None) -> 
     """The id of a log that had no events when it was first imported."""
     facts = [session.metadata, session.parent, session.parent_id]
     return _id(format, _prefix(source) + orjson.dumps(facts))
+
+
+def _named(logged: ForeignEvent) -> dict[str, Any]:
+    """The event as its source has it, without a time that it got here."""
+    fields = events.dump(logged.event)
+    if not logged.is_timed:
+        del fields["timestamp"]
+    return fields
 
 
 def _prefix(source: ForkPoint | None) -> bytes:

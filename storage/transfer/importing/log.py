@@ -1,11 +1,11 @@
 """One log of an import: skipping the events that are already stored, and appending the rest."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from storage import errors, events, text
-from storage.events import APPEND, CustomEvent, Event, InsightDelivered, RunFeedback, SurfaceHide, Surfacing
+from storage.events import APPEND, CustomEvent, Event, InsightDelivered, Instant, RunFeedback, SurfaceHide, Surfacing
 from storage.log.commit import MAX_COMMIT_BYTES, MAX_EVENTS
 from storage.session import SessionMeta
 from storage.transfer.formats.shared.foreign import ForeignEvent, ImportWarnings
@@ -34,10 +34,18 @@ class ImportedLog:
 
     `position` is the source's seq of the next event, `pending` the events read but not yet compared or written.
     `lenient`: an event that the store refuses is cut or stored in another form, with a warning; otherwise the refusal
-    is raised.
+    is raised. `recorded_at` gives the time of events that have none.
     """
 
-    def __init__(self, target: Target, warnings: ImportWarnings, *, start: int, lenient: bool) -> None:
+    def __init__(
+        self,
+        target: Target,
+        warnings: ImportWarnings,
+        *,
+        start: int,
+        lenient: bool,
+        recorded_at: Callable[[], Instant],
+    ) -> None:
         self.id = ""
         self.position = start
         self.shifts: tuple[Shift, ...] = ()
@@ -48,6 +56,7 @@ class ImportedLog:
         self._target = target
         self._warnings = warnings
         self._lenient = lenient
+        self._recorded_at = recorded_at
 
     def add(self, logged: ForeignEvent) -> bool:
         """Adds the next event. Returns whether enough are pending for a commit."""
@@ -110,7 +119,11 @@ class ImportedLog:
         """Appends the pending events. Raises Conflict if another writer has appended; the events then stay pending."""
         while self.pending:
             count = self._commit_size()
-            drafts = [logged.event for logged in self.pending[:count]]
+            at = self._recorded_at()
+            drafts = [
+                logged.event if logged.event.timestamp is not None else logged.at(at).event
+                for logged in self.pending[:count]
+            ]
             if self.pending[0].replaces is not None:
                 drafts[0] = await self._resolve_replacement(drafts[0], self.pending[0].replaces)
             if self.shifts:
@@ -195,13 +208,18 @@ class ImportedLog:
 
 
 def _matches(draft: Event, stored: dict[str, Any], *, resolved: bool) -> bool:
-    """Whether the two are equal. Turn, step and time, which a log fills in, count only where the draft names them."""
+    """Whether the two are equal. Turn and step, which a log fills in, count only where the draft names them.
+
+    Times don't count: a log that is copied, or read again when more of its times are known, may have others.
+    """
     expected = events.dump(draft)
     actual = dict(stored)
+    expected.pop("timestamp", None)
+    actual.pop("timestamp", None)
     if resolved:
         expected.pop("surfaceOp", None)
         actual.pop("surfaceOp", None)
-    for name in ("turnId", "stepId", "timestamp"):
+    for name in ("turnId", "stepId"):
         if name not in expected:
             actual.pop(name, None)
     return expected == actual
@@ -222,5 +240,6 @@ def _fallback(event: Event) -> Event:
         if event.turn_id is None and event.step_id is None:
             return _REFUSED
         return event.model_copy(update={"turn_id": None, "step_id": None})
-    data = text.to_json(events.dump(event), event.type)
+    fields = {name: value for name, value in events.dump(event).items() if name != "timestamp"}
+    data = text.to_json(fields, event.type)
     return CustomEvent(name=event.type, data=data, timestamp=event.timestamp)

@@ -6,14 +6,16 @@ from dataclasses import replace
 import pytest
 
 from storage import errors
-from storage.events import CustomEvent, TurnEnd, UserMessage
+from storage.events import CustomEvent, Event, TurnEnd, UserMessage
 from storage.lifecycle import NewSession
 from storage.session import SessionConfig, SessionStatus, present
 from storage.store import Store
 from storage.transfer.formats.registry import ForeignDocument, ForeignSession
+from storage.transfer.formats.shared.foreign import ForeignEvent
 from storage.transfer.importing import import_reading
 from tests.storage.spaces import SPACE, assert_whole, bring, load, log_of, nodes_of, own_types, plain
 from tests.storage.transfer.formats.logs import DEEPSEEK, OASST, TAU_BENCH
+from tests.storage.transfer.imports import import_steps
 
 # User, assistant, tool and system messages, and calls, as counted by the source's own tools.
 COUNTS = {
@@ -160,15 +162,61 @@ async def test_large_logs_are_split_into_commits(store: Store) -> None:
     await assert_whole(store)
 
 
-async def test_times_are_the_events_own_or_those_of_recording(store: Store) -> None:
-    timed = UserMessage(content="then", timestamp=1_000)
-    done = await load(store, reading(ForeignSession("a", None, [timed, UserMessage(content="now")])))
-    meta = await store.sessions.get(SPACE, done.ids["a"])
+def timed(*times: int | None) -> list[Event]:
+    """A message for each time."""
+    return [UserMessage(content=str(index), timestamp=time) for index, time in enumerate(times)]
+
+
+async def times_of(store: Store, id: str) -> list[int | None]:
+    meta = await store.sessions.get(SPACE, id)
     assert meta is not None
-    then, now = await log_of(store, meta)
-    assert then.timestamp == 1_000
-    assert now.timestamp is not None
-    assert now.timestamp > meta.created_at - 60_000
+    return [event.timestamp for event in await log_of(store, meta)]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_an_event_without_a_time_gets_that_of_a_neighbor(store: Store, streamed: bool) -> None:
+    given = timed(None, None, 1_000, None, 3_000, None, 2_000, None)
+    session = ForeignSession("a", None, [] if streamed else given, id="a")
+    await import_steps(store, [session, *(ForeignEvent("a", event) for event in (given if streamed else []))])
+    assert await times_of(store, "a") == [1_000, 1_000, 1_000, 1_000, 3_000, 3_000, 2_000, 2_000]
+
+
+async def test_a_fork_begins_with_times_of_its_source(store: Store) -> None:
+    source, fork = ForeignSession("a", None, id="a"), ForeignSession("b", None, id="b", source="a", at_seq=1)
+    of_source = [ForeignEvent("a", event) for event in timed(None, None)]
+    of_fork = [ForeignEvent("b", event) for event in timed(None, 5_000)]
+    await import_steps(store, [source, *of_source, fork, *of_fork])
+    assert await times_of(store, "b") == [(await times_of(store, "a"))[0], 5_000, 5_000]
+    source, fork = (replace(each, key=each.key * 2, id=each.key * 2) for each in (source, fork))
+    fork = replace(fork, source="aa")
+    of_source = [ForeignEvent("aa", event) for event in timed(1_000, None)]
+    await import_steps(store, [source, *of_source, fork, ForeignEvent("bb", UserMessage(content="x"))])
+    assert await times_of(store, "bb") == [1_000, 1_000]
+
+
+async def test_events_of_a_log_without_times_all_have_the_time_of_the_import(store: Store) -> None:
+    events = [ForeignEvent("a", event) for event in timed(*[None] * 2_500)]
+    await import_steps(store, [ForeignSession("a", None, id="a"), *events])
+    meta = await store.sessions.get(SPACE, "a")
+    assert meta is not None
+    [time] = set(await times_of(store, "a"))
+    assert time is not None
+    assert time <= meta.updated_at
+
+
+async def test_a_log_imported_again_is_recognized_when_its_times_are_known(store: Store) -> None:
+    session = ForeignSession("a", None, id="a")
+    await import_steps(store, [session, *(ForeignEvent("a", event) for event in timed(None, None))])
+    again = await import_steps(store, [session, *(ForeignEvent("a", event) for event in timed(None, None, 7_000))])
+    assert (again.sessions, again.forks, again.events) == (0, 0, 1)
+    assert (await times_of(store, "a"))[2] == 7_000
+
+
+async def test_a_log_without_an_id_keeps_the_one_derived_from_it(store: Store) -> None:
+    session = ForeignSession("a", None, timed(None, None))
+    first = await import_steps(store, [session])
+    again = await import_steps(store, [replace(session, events=timed(None, None, 7_000))])
+    assert (again.sessions, again.ids) == (0, first.ids)
 
 
 async def test_a_label_that_is_too_long_is_cut_with_a_warning(store: Store) -> None:

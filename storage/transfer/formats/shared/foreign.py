@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from storage import errors, text
-from storage.events import CustomEvent, Event, JsonText
+from storage.events import CustomEvent, Event, Instant, JsonText
 from storage.session import SessionConfig
 from storage.transfer.formats.shared.record import Record
 
@@ -58,12 +58,17 @@ class ForeignEvent(NamedTuple):
 
     With `replaces`, the event is a message that replaces what the surface shows of the events from the first to the
     second seq, both inclusive. The exact bounds are set where the surface is known; if it shows none of those events,
-    the message is appended like any other.
+    the message is appended like any other. `is_timed` is false if the event's timestamp is not the source's.
     """
 
     key: str
     event: Event
     replaces: tuple[int, int] | None = None
+    is_timed: bool = True
+
+    def at(self, time: Instant) -> "ForeignEvent":
+        """Return the event with this timestamp, which its source doesn't have."""
+        return self._replace(event=self.event.model_copy(update={"timestamp": time}), is_timed=False)
 
 
 class ForeignLabel(NamedTuple):
