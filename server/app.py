@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 
 from server import frontend, graphiql, trusted_documents
 from server.auth import origins
@@ -23,7 +24,8 @@ from server.telemetry.metrics import Metrics
 from server.telemetry.metrics_page import MetricsPage
 from server.telemetry.middleware import TelemetryMiddleware
 from server.telemetry.observer import Observer
-from server.transport.connections import SEND_TIMEOUT
+from server.transport import refusal
+from server.transport.connections import REQUEST_TIMEOUT, SEND_TIMEOUT
 from server.transport.endpoint import Endpoint
 from storage import errors
 from storage.store import Store
@@ -53,7 +55,7 @@ def create_app(settings: Settings) -> Starlette:
         collecting = asyncio.create_task(_collect_leftovers(store))
         try:
             async with access.running(), metrics.sampled():
-                yield {SEND_TIMEOUT: settings.send_timeout}
+                yield {SEND_TIMEOUT: settings.send_timeout, REQUEST_TIMEOUT: settings.request_timeout}
         finally:
             collecting.cancel()
             await store.close()
@@ -75,7 +77,9 @@ def create_app(settings: Settings) -> Starlette:
     if with_graphiql:
         routes.append(graphiql.files())
     telemetry = Middleware(TelemetryMiddleware, observer=observer)
-    return Starlette(routes=routes, middleware=[telemetry, *guards], lifespan=lifespan)
+    app = Starlette(routes=routes, middleware=[telemetry, *guards], lifespan=lifespan)
+    app.router.default = _not_found
+    return app
 
 
 def _add_gauges(metrics: Metrics, endpoint: Endpoint) -> None:
@@ -92,6 +96,12 @@ async def _collect_leftovers(store: Store) -> None:
         await store.collect_leftovers()
     except errors.Unavailable as error:
         logger.warning("commits of deleted sessions may remain until the next start: %s", error)
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuses requests and WebSockets of other paths."""
+    error = errors.NotFound(f"{scope['path'][:200]}: nothing is served here; the API is at /graphql")
+    await refusal.response(error, 404)(scope, receive, send)
 
 
 async def _healthz(_: Request) -> Response:

@@ -41,6 +41,9 @@ class Settings(BaseSettings):
     jwt_space_claim: str = Field("space", description="Claim of JWTs that names the space.")
     jwt_role_claim: str = Field("role", description="Claim of JWTs that names the role.")
     deadline: float = Field(30, gt=0, description="Seconds that a query may take.")
+    request_timeout: float = Field(
+        30, gt=0, description="Seconds for a request's headers, and for each further 4 KiB of its body, to arrive."
+    )
     send_timeout: float = Field(30, gt=0, description="Seconds after which a client that stops reading is dropped.")
     grace: int = Field(10, ge=0, description="Seconds that operations under way get to finish at shutdown.")
     max_cost: int = Field(100_000, ge=1, description="Nodes that one operation may ask for.")

@@ -6,7 +6,6 @@ from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
-from starlette.websockets import WebSocketClose
 from strawberry.http.websocket_origin import is_same_origin, normalize_allowed_origins, normalize_origin
 
 from server.transport.refusal import response
@@ -68,10 +67,6 @@ class OriginCheck:
 
 
 async def _refuse(origin: str, scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "websocket":
-        # Closing a socket that is not accepted yet answers its handshake with 403.
-        await WebSocketClose()(scope, receive, send)
-        return
     error = errors.Forbidden(
         f"Origin: pages of {origin[:200]!r} are not allowed; SAPWOOD_ALLOWED_ORIGINS lists those that are"
     )

@@ -3,11 +3,13 @@
 import hmac
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from server.auth.loopback import is_loopback, is_loopback_name
 from server.settings import METRICS_WORDS
 from server.telemetry.metrics import Metrics
+from server.transport import refusal
+from storage import errors
 
 OFF, LOOPBACK, OPEN = METRICS_WORDS
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
@@ -31,17 +33,17 @@ class MetricsPage:
 
     def _refusal(self, request: Request) -> Response | None:
         if self._access == OFF:
-            return PlainTextResponse("not found\n", 404)
+            return refusal.response(errors.NotFound("/metrics is turned off; SAPWOOD_METRICS turns it on"), 404)
         if self._access == OPEN:
             return None
         if self._access == LOOPBACK:
             if _is_local(request):
                 return None
-            return PlainTextResponse("metrics are for this machine only; set SAPWOOD_METRICS to change that\n", 403)
+            return refusal.response(errors.Forbidden("metrics are for this machine only; SAPWOOD_METRICS changes that"))
         given = request.headers.get("authorization", "").encode()
         if hmac.compare_digest(given, f"Bearer {self._access}".encode()):
             return None
-        return PlainTextResponse("metrics need the token of SAPWOOD_METRICS\n", 401, {"www-authenticate": "Bearer"})
+        return refusal.response(errors.Unauthenticated("metrics need the token of SAPWOOD_METRICS"))
 
 
 def _is_local(request: Request) -> bool:

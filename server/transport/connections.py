@@ -16,49 +16,24 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.http11 import Response
+from websockets.server import ServerProtocol
 
 from server.transport import body
 from server.transport.refusal import payload
+from server.transport.timers import MIN_PROGRESS, RequestTimer, StallTimer
 from storage import errors
 
 SEND_TIMEOUT = "send_timeout"
 """Key in the lifespan's state: seconds after which a peer that reads nothing is dropped."""
+REQUEST_TIMEOUT = "request_timeout"
+"""Key in the lifespan's state: seconds that a request's headers, or `MIN_PROGRESS` bytes of its body, may take."""
 CONNECTION = "connection"
 """Key in a scope's state: the connection."""
 MAX_HEAD = 512 * 1024
 """Limit in bytes of a request's line and headers, including a document in the address."""
 FLUSH_SECONDS = 30
 """How long a dropped peer can still read what was sent before, its close message included."""
-
-
-class StallTimer:
-    """Calls `stalled` when data wait to be sent and the peer has read none of them for so many seconds."""
-
-    def __init__(self, transport: asyncio.Transport, seconds: float, stalled: Callable[[], None]) -> None:
-        self._transport = transport
-        self._seconds = seconds
-        self._stalled = stalled
-        self._unsent = 0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        """Data wait: measures from now."""
-        self.stop()
-        self._unsent = self._transport.get_write_buffer_size()
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._check)
-
-    def stop(self) -> None:
-        """No data wait."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _check(self) -> None:
-        if self._transport.get_write_buffer_size() < self._unsent:
-            self.start()
-        else:
-            self._timer = None
-            self._stalled()
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -86,10 +61,13 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
         self._stall_timer = StallTimer(self.transport, self.app_state[SEND_TIMEOUT], self.transport.abort)
+        self._request_timer = RequestTimer(self.app_state[REQUEST_TIMEOUT], self._end_late_request)
+        self._request_timer.wait_for_head()
 
     @override
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
+        self._request_timer.received(len(data))
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
@@ -98,6 +76,7 @@ class HttpConnection(HttpToolsProtocol):
             if self._ignores_upgrade:
                 self._parse_without_upgrade(data[upgrade.args[0] :])
             elif self._should_upgrade():
+                self._request_timer.stop()
                 self.handle_websocket_upgrade()
         if self._in_head and not self.transport.is_closing():
             self._head_size += len(data)
@@ -122,6 +101,15 @@ class HttpConnection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         self._refuse(b"400 Bad Request", msg)
 
+    def _end_late_request(self) -> None:
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and (self._in_head or cycle.response_started):
+            self.transport.close()  # in the middle of a response
+            return
+        seconds = self.app_state[REQUEST_TIMEOUT]
+        late = "its headers" if self._in_head or cycle is None else f"{MIN_PROGRESS} bytes of its body"
+        self._refuse(b"408 Request Timeout", f"the request is too slow: {late} took more than {seconds:g} s")
+
     def _refuse(self, status: bytes, message: str) -> None:
         content = body.encode(payload(errors.BadInput(message)))
         self.transport.write(
@@ -134,10 +122,12 @@ class HttpConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head, self._head_size = True, 0
+        self._request_timer.wait_for_head()
 
     @override
     def on_headers_complete(self) -> None:
         self._in_head = False
+        self._request_timer.wait_for_body()
         method = self.parser.get_method()
         self.scope["method"] = method.decode()
         # httptools treats every CONNECT as an upgrade; the application refuses it, like other methods.
@@ -148,6 +138,7 @@ class HttpConnection(HttpToolsProtocol):
 
     @override
     def on_message_complete(self) -> None:
+        self._request_timer.stop()
         if not self._ignores_upgrade:
             super().on_message_complete()
 
@@ -164,6 +155,7 @@ class HttpConnection(HttpToolsProtocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._stall_timer.stop()
+        self._request_timer.stop()
         super().connection_lost(exc)
 
     @override
@@ -185,11 +177,38 @@ class SocketConnection(WebSocketsSansIOProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
+        self.conn.reject = self._reject  # type: ignore[method-assign]  # it has no hook for the body of a refusal
+
+    def _reject(self, status: int, text: str) -> Response:
+        """The response to a handshake that can't be accepted, in the form of other refusals."""
+        response = ServerProtocol.reject(self.conn, status, text)
+        response.body = body.encode(payload(errors.BadInput(text.strip())))
+        for name, value in (
+            ("Content-Type", "application/json; charset=utf-8"),
+            ("Content-Length", len(response.body)),
+        ):
+            del response.headers[name]
+            response.headers[name] = str(value)
+        return response
 
     @override
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
         self._stall_timer = StallTimer(self.transport, self.app_state[SEND_TIMEOUT], self._drop)
+
+    @override
+    def send_receive_event_to_app(self) -> None:
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            data = b"".join(self.frames)
+            try:
+                data.decode()
+            except UnicodeDecodeError:
+                self.frames = []
+                self._close(1007, "a text message must be UTF-8")
+                self.transport.close()
+                return
+            self.frames = [data]
+        super().send_receive_event_to_app()
 
     @override
     def pause_writing(self) -> None:
@@ -209,13 +228,15 @@ class SocketConnection(WebSocketsSansIOProtocol):
     def _drop(self) -> None:
         """Closes the socket behind the data that wait, so that a peer that reads on soon still gets them."""
         if not self.close_sent:
-            code, reason = self.stall_reason()
-            self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
-            self.conn.send_close(code, reason)
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.close_sent = True
+            self._close(*self.stall_reason())
         self.transport.close()
         self.loop.call_later(FLUSH_SECONDS, self.transport.abort)
+
+    def _close(self, code: int, reason: str) -> None:
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.conn.send_close(code, reason)
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
 
 
 def connection_of(scope: MutableMapping[str, Any]) -> Any:

@@ -34,7 +34,10 @@ def _payload(message: str, extensions: dict[str, Any]) -> dict[str, Any]:
     return {"errors": [{"message": message, "extensions": extensions}]}
 
 
-def response(error: errors.SapwoodError) -> JSONResponse:
-    """The response to a request that is refused before it is read."""
+def response(error: errors.SapwoodError, status: int | None = None) -> JSONResponse:
+    """The response to a request, or a WebSocket's handshake, that is refused before it is read.
+
+    The status is that of the error's code, unless it is given.
+    """
     headers = dict([CHALLENGE]) if isinstance(error, errors.Unauthenticated) else None
-    return JSONResponse(payload(error), STATUSES.get(error.code, 400), headers)
+    return JSONResponse(payload(error), status or STATUSES.get(error.code, 400), headers)

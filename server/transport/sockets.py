@@ -33,11 +33,12 @@ logger = logging.getLogger("sapwood.sockets")
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """An operation under way on a socket."""
+    """An operation under way on a socket. `counts`: it counts towards the limits of the socket."""
 
     id: str
     operation: Operation
     task: asyncio.Task[None] | None = None
+    counts: bool = True
 
 
 class Socket:
@@ -186,7 +187,17 @@ class Socket:
         self._under_way[_is_subscription(operation)] += 1
         running.task = asyncio.create_task(self._run(running))
         self._tasks.add(running.task)
-        running.task.add_done_callback(self._tasks.discard)
+        # Not in `_run`, of which nothing runs if the client ends the operation at once.
+        running.task.add_done_callback(lambda task: self._finished(running, task))
+
+    def _finished(self, running: Running, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._make_room(running)
+
+    def _make_room(self, running: Running) -> None:
+        if running.counts:
+            running.counts = False
+            self._under_way[_is_subscription(running.operation)] -= 1
 
     def _check_room(self, operation: Operation) -> None:
         is_subscription = _is_subscription(operation)
@@ -203,9 +214,10 @@ class Socket:
             self._stop(running)
 
     def _stop(self, running: Running) -> None:
-        # A mutation that has started finishes, even if its answer has no recipient.
+        # A mutation that has started finishes, even if its answer has no recipient, and counts until then.
         if running.operation.kind is not OperationType.MUTATION and running.task is not None:
             running.task.cancel()
+            self._make_room(running)
 
     async def _run(self, running: Running) -> None:
         """Sends an operation's answers."""
@@ -223,7 +235,6 @@ class Socket:
         except Exception as error:
             await self._end(running, messages.error(running.id, failure(error).body))
         finally:
-            self._under_way[_is_subscription(running.operation)] -= 1
             self._forget(running)
 
     async def _send_result(self, running: Running, text: str) -> None:

@@ -22,6 +22,7 @@ from prometheus_client import values
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import Server
+from websockets.server import ServerProtocol
 
 from tests import paths
 
@@ -44,9 +45,11 @@ SOCKETS = {
     WebSocketsSansIOProtocol.connection_lost: "b5ca288a0691dc05",
     WebSocketsSansIOProtocol.connection_made: "5c7390b062349e6f",
     WebSocketsSansIOProtocol.receive: "0d6aed2ff8e6b205",
+    WebSocketsSansIOProtocol.send_receive_event_to_app: "67c86fe9b038ea1c",
     WebSocketsSansIOProtocol.shutdown: "7bb43120e99867ef",
+    ServerProtocol.reject: "70dca598f92a214b",
 }
-"""Extended, or relied on by `_drop`: server/transport/connections.py, SocketConnection."""
+"""Extended, or relied on by `_close`: server/transport/connections.py, SocketConnection."""
 SERVER = {Server.startup: "cb6c4bc7e4ed98fc"}
 """Makes the connections, with the arguments that ours take."""
 METRICS = {values.MultiProcessValue: "c7f9b60bed7982bc"}

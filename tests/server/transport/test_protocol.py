@@ -6,12 +6,14 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from tests.server.client import IN_TIME, PROTOCOL, Client, Socket, begin, subscribe_message
+from tests.server.conftest import Serve
 from tests.server.operations import FOLLOW, append, create, texts
 from tests.server.process import Server
 
@@ -215,6 +217,79 @@ async def test_a_socket_holds_100_subscriptions_and_refuses_one_more(client: Cli
         assert [(await stream.next())["sessionEvents"]["seq"] for stream in streams[1:]] == [0] * 99
         late = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
         assert (await late.next())["sessionEvents"]["seq"] == 0
+
+
+async def in_one_burst(connection: ClientConnection, messages: Sequence[Any]) -> None:
+    """Sends messages in one piece of data."""
+    for message in messages:
+        connection.protocol.send_text(json.dumps(message).encode())
+    connection.transport.write(b"".join(connection.protocol.data_to_send()))
+
+
+@pytest.mark.parametrize("query", [FOLLOW, "{ viewer { space } }"])
+async def test_operations_that_ended_in_a_burst_do_not_count(
+    client: Client, shared: Server, name: str, query: str
+) -> None:
+    await create(client, name)
+    variables = {"id": name, "from": 0} if query == FOLLOW else {}
+    async with Socket.open(shared.socket) as socket:
+        for round in range(3):
+            started = [subscribe_message(f"{round}-{index}", query, variables) for index in range(101)]
+            pairs = [(each, {"id": each["id"], "type": "complete"}) for each in started]
+            await in_one_burst(socket.connection, [message for pair in pairs for message in pair])
+        live = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
+        await append(client, name, *texts(1))
+        assert (await live.next())["sessionEvents"]["seq"] == 0
+        assert not [message for message in socket.other if message["type"] == "error"]
+
+
+@pytest.mark.parametrize("text", [b"\xff", b'{"type": "ping", "payload": {"a": "\xc3"}}', b"\xed\xa0\x80"])
+async def test_a_text_message_that_is_not_utf_8_closes_the_socket_with_1007(serve: Serve, text: bytes) -> None:
+    server = serve()
+    connection = await begin(server.socket)
+    connection.protocol.send_text(text)
+    connection.transport.write(b"".join(connection.protocol.data_to_send()))
+    await connection.wait_closed()
+    assert connection.close_code == 1007
+    assert connection.close_reason == "a text message must be UTF-8"
+    assert "Traceback" not in server.output
+    await (await begin(server.socket)).close()
+
+
+async def refused_handshake(server: Server, path: str, *headers: str) -> tuple[int, Any]:
+    """The status and the body of the response to a handshake."""
+    host, port = urlsplit(server.url).netloc.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", "Connection: Upgrade", "Upgrade: websocket", *headers]
+    writer.write("\r\n".join([*lines, "", ""]).encode())
+    async with asyncio.timeout(IN_TIME):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        size = int(head.split("content-length: ")[1].split("\r\n")[0])
+        content = await reader.readexactly(size)
+    writer.close()
+    assert "content-type: application/json" in head
+    return int(head.split()[1]), json.loads(content)
+
+
+KEY, VERSION = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "code"),
+    [
+        ("/graphql", [VERSION], 400, "BAD_INPUT"),
+        ("/graphql", [KEY, "Sec-WebSocket-Version: 7"], 400, "BAD_INPUT"),
+        ("/elsewhere", [KEY, VERSION], 404, "NOT_FOUND"),
+        ("/graphql", [KEY, VERSION, "Origin: https://elsewhere.example"], 403, "FORBIDDEN"),
+    ],
+)
+async def test_a_refused_handshake_is_answered_in_json(
+    shared: Server, path: str, headers: list[str], status: int, code: str
+) -> None:
+    found, body = await refused_handshake(shared, path, *headers)
+    [error] = body["errors"]
+    assert (found, error["extensions"]["code"]) == (status, code)
+    assert error["message"]
 
 
 @pytest.mark.parametrize("value", ["1" * 30, "[" * 254 + "]" * 254, "[" * 900 + "]" * 900])

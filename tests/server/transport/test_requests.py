@@ -1,6 +1,7 @@
 """GraphQL over HTTP beyond the audits of graphql-http: invalid requests and their answers."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 from collections.abc import Mapping
@@ -10,13 +11,18 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.server.client import IN_TIME, Client
-from tests.server.operations import append, create, texts
+from tests.server.client import IN_TIME, Client, Socket
+from tests.server.conftest import Serve
+from tests.server.operations import FOLLOW, append, create, texts
 from tests.server.process import Server
 
 JSON = {"content-type": "application/json"}
 RESPONSE = "application/graphql-response+json"
 QUERY = b'{"query": "{ viewer { space } }"}'
+QUERY_REQUEST = (
+    b"POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+    % (len(QUERY), QUERY)
+)
 MAX_BODY = 12 * 1024 * 1024
 
 
@@ -281,3 +287,81 @@ async def test_a_request_for_an_upgrade_keeps_its_body(shared: Server, protocol:
     head = b"POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     status, answer = await exchange(shared, head + asked + length + b"\r\n" + body)
     assert (status, answer["data"]) == (200, {"viewer": {"space": "default"}})
+
+
+HEAD = b"POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"P", HEAD, HEAD + b"\r\n", HEAD + b"\r\n{", QUERY_REQUEST + HEAD + b"\r\n{"],
+    ids=["nothing", "a letter", "headers", "no body", "half a body", "half of a second request"],
+)
+async def test_a_request_that_stops_halfway_is_ended(serve: Serve, sent: bytes) -> None:
+    server = serve("--request-timeout", "0.5")
+    reader, writer = await connection_to(server)
+    writer.write(sent)
+    async with asyncio.timeout(IN_TIME):
+        received = await reader.read()
+    writer.close()
+    response = received[received.rindex(b"HTTP/1.1 ") :]
+    assert response.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    [error] = json.loads(response.partition(b"\r\n\r\n")[2])["errors"]
+    assert error["extensions"]["code"] == "BAD_INPUT"
+    assert "too slow" in error["message"]
+    assert (await ask(server, content=QUERY, headers=JSON)).status_code == 200
+
+
+async def test_headers_that_trickle_in_are_ended(serve: Serve) -> None:
+    server = serve("--request-timeout", "0.5")
+    reader, writer = await connection_to(server)
+
+    async def trickle() -> None:
+        with contextlib.suppress(OSError):
+            writer.write(b"GET /healthz HTTP/1.1\r\n")
+            while True:
+                writer.write(b"X-A: b\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+
+    trickling = asyncio.create_task(trickle())
+    async with asyncio.timeout(IN_TIME):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+    trickling.cancel()
+    writer.close()
+
+
+async def test_a_slow_body_that_makes_progress_is_read(serve: Serve) -> None:
+    server = serve("--request-timeout", "0.5")
+    padding = b" " * 8192
+    parts = 8
+    reader, writer = await connection_to(server)
+    size = len(QUERY) + parts * len(padding)
+    writer.write(b"POST /graphql HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n")
+    writer.write(b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % size)
+    for _ in range(parts):
+        writer.write(padding)
+        await writer.drain()
+        await asyncio.sleep(0.15)  # what is tested: more than the timeout in all, and never as long without progress
+    writer.write(QUERY)
+    async with asyncio.timeout(IN_TIME):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    writer.close()
+
+
+async def test_an_event_stream_outlasts_the_timeout_of_requests(serve: Serve, name: str) -> None:
+    server = serve("--request-timeout", "0.5")
+    async with Client(lambda: server.graphql) as client, Socket.open(server.socket) as socket:
+        await create(client, name)
+        live = await socket.subscribe(FOLLOW, id=name, **{"from": 0})
+        reader, writer = await connection_to(server)
+        async with asyncio.timeout(IN_TIME):
+            assert (await reader.read()).startswith(b"HTTP/1.1 408")  # so the timeout has passed
+        await append(client, name, *texts(1))
+        assert (await live.next())["sessionEvents"]["seq"] == 0
+        writer.close()
+
+
+async def connection_to(server: Server) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    address = urlsplit(server.url)
+    return await asyncio.open_connection(address.hostname, address.port)
