@@ -22,7 +22,8 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
     database_url: str | None = Field(
-        None, description="URL of a MongoDB database, mongodb://…; not set: SQLite in the data folder."
+        None,
+        description="mongodb://…, or sqlite:///path/file.db (absolute: sqlite:////path); not set: SQLite in the folder.",
     )
     data_dir: Path = Field(Path("sapwood-data"), description="Folder of the SQLite file, sapwood.db.")
     workers: int = Field(1, ge=1, description="Server processes that share the port.")

@@ -149,9 +149,9 @@ def _run(query: Callable[[Queries], Awaitable[T]], connection: sqlite3.Connectio
     return drive(query(SqliteQueries(connection)))  # type: ignore[arg-type]  # as in the writer
 
 
-async def open_file(folder: Path) -> SqliteDatabase:
-    """The store in a folder, created if need be. Raises StartupError, which says what to do."""
-    path = folder / FILE
+async def open_file(folder: Path, name: str = FILE) -> SqliteDatabase:
+    """The store in a file of a folder, both created if need be. Raises StartupError, which says what to do."""
+    path = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(connect(path)) as connection:

@@ -40,6 +40,45 @@ def test_serve_prints_where_the_data_are_and_ends_with_0(location: Path | str) -
         assert process.communicate() == ("", "")
 
 
+@pytest.mark.parametrize("slashes", [3, 4])
+def test_the_url_of_an_sqlite_file_names_it(tmp_path: Path, slashes: int) -> None:
+    """Three slashes are followed by a path from the working folder, four begin an absolute one."""
+    path = tmp_path / "a folder" / "file.db"
+    url = "sqlite:///" + ("a%20folder/file.db" if slashes == 3 else str(path).replace(" ", "%20"))
+    with running("serve", "--port", "0", "--database-url", url, cwd=tmp_path) as (process, line):
+        assert "file.db" in line
+        assert ask(line, 'mutation{createSession(input:{id:"x"}){session{id}}}') is not None
+        assert end(process) == 0
+    assert path.exists()
+    exported = run("export", "x", "--database-url", url, cwd=tmp_path)
+    assert (exported.returncode, '"id":"x"' in exported.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("sqlite://", "starts with 'sqlite'"),
+        ("sqlite:///", "comes the path of a file"),
+        ("sqlite:///:memory:", "comes the path of a file"),
+        ("sqlite:///a.db?mode=ro", "comes the path of a file"),
+        ("sqlite:///folder/", "comes the path of a file"),
+        ("postgresql://a/b", "use mongodb://… or sqlite:///path/file.db"),
+    ],
+)
+@pytest.mark.parametrize("command", [["serve", "--port", "0"], ["check"]])
+def test_a_url_of_no_store_is_an_error(tmp_path: Path, command: list[str], url: str, reason: str) -> None:
+    done = run(*command, "--database-url", url, cwd=tmp_path)
+    assert done.returncode == 1
+    assert reason in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_reads_makes_no_file_of_a_url(tmp_path: Path) -> None:
+    done = run("check", "--database-url", "sqlite:///file.db", cwd=tmp_path)
+    assert (done.returncode, "there is no file.db" in done.stderr) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_flags_win_over_variables(tmp_path: Path) -> None:
     variables = {**os.environ, "SAPWOOD_DATA_DIR": str(tmp_path / "variable"), "SAPWOOD_PORT": "0"}
     with running("serve", env=variables) as (_, line):
