@@ -54,7 +54,7 @@ SCALARS: dict[object, ScalarDefinition] = {
     DateTime: strawberry.scalar(
         name="DateTime",
         description="ISO 8601 instant in UTC with millisecond precision, e.g. 2026-11-29T19:21:07.250Z. "
-        "Input needs a zone.",
+        "Input needs a zone, and may be spelled as in RFC 3339.",
         serialize=text.format_instant,
         parse_value=_parse_instant,
     ),

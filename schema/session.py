@@ -215,8 +215,10 @@ class Session:
 
 
 def wire_names(types: Sequence[EventType] | None) -> list[str] | None:
-    """The wire names of event types; None for all types."""
+    """The wire names of event types; None for all types. Raises BadInput for an empty list."""
     wanted = given(types)
+    if wanted is not None and not wanted:
+        raise errors.BadInput("types: names no type; leave it out for events of all types")
     return None if wanted is None else [kind.value for kind in wanted]
 
 

@@ -23,7 +23,7 @@ class Settings(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
     database_url: str | None = Field(
         None,
-        description="mongodb://…, or sqlite:///path/file.db (absolute: sqlite:////path); not set: SQLite in the folder.",
+        description="mongodb://… or sqlite:///path/file.db (absolute: sqlite:////path); not set: SQLite in the folder.",
     )
     data_dir: Path = Field(Path("sapwood-data"), description="Folder of the SQLite file, sapwood.db.")
     workers: int = Field(1, ge=1, description="Server processes that share the port.")

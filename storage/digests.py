@@ -52,7 +52,7 @@ async def read_digests(
         if (missing := _first_missing(rows, slots)) is not None:
             rows = rows[: max(missing, 1)]
         digests = [Digest.of(meta, slots.get(meta.id)) for meta in rows]
-        return DigestPage(digests, len(found) > len(rows) > 0, as_of, bound)
+        return DigestPage(digests, len(found) > len(rows), as_of, bound)
 
     return await scope.read(query)
 

@@ -94,7 +94,7 @@ class SessionStorage:
             if selection.under is not None and await queries.node(space, selection.under) is None:
                 return None
             position = (cursor.time, cursor.id) if cursor else None
-            found = await queries.session_page(space, selection, order, position, first + 1) if first else []
+            found = await queries.session_page(space, selection, order, position, first + 1)
             return SessionPage(found[:first], len(found) > first, order, bound)
 
         return await self._scope.read(query)

@@ -11,6 +11,7 @@ import orjson
 from storage import errors
 
 MAX_NESTING = 500
+_LEAP_SECOND = re.compile(r"(.*[Tt ]\d\d:\d\d):60((?:[.,]\d+)?[Zz+-].*)")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SPACE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 SESSION_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
@@ -136,12 +137,18 @@ def space_name(value: str) -> str:
 
 
 def instant(value: str, path: str) -> int:
-    """Milliseconds since 1970 of an ISO 8601 instant. Raises BadInput unless it names its zone."""
+    """Milliseconds since 1970 of an ISO 8601 or RFC 3339 instant. Raises BadInput unless it names its zone.
+
+    RFC 3339 also allows a lowercase `t` and `z`, a space instead of the T, and the second 60.
+    """
     try:
-        parsed = datetime.fromisoformat(value)
+        leap = timedelta(0)
+        if (found := _LEAP_SECOND.match(value)) is not None:
+            value, leap = f"{found[1]}:59{found[2]}", timedelta(seconds=1)
+        parsed = datetime.fromisoformat(f"{value[:-1]}Z" if value[-1:] == "z" else value)
         if parsed.tzinfo is None:
             raise errors.BadInput(f"{path}: {value!r} names no zone; write for example 2026-11-29T19:21:07.250Z")
-        milliseconds = (parsed - EPOCH) // timedelta(milliseconds=1)
+        milliseconds = (parsed + leap - EPOCH) // timedelta(milliseconds=1)
         format_instant(milliseconds)  # an offset may lead outside the years 1 to 9999
         return milliseconds
     except (ValueError, OverflowError) as error:

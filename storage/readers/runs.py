@@ -78,7 +78,7 @@ class RunReader:
             if session_id is not None and await queries.session(space, session_id) is None:
                 return None
             position = (cursor.time, cursor.id) if cursor else None
-            found = await queries.run_page(space, selection, position, first + 1) if first else []
+            found = await queries.run_page(space, selection, position, first + 1)
             return RunPage(found[:first], len(found) > first, bound)
 
         return await self._scope.read(query)

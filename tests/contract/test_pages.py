@@ -6,7 +6,9 @@ import re
 import pytest
 
 from storage import errors
+from storage.events import TurnStart
 from storage.lifecycle import NewSession
+from storage.run_filter import RunFilter
 from storage.session import SessionFilter, SessionOrder, SessionStatus
 from storage.store import Store, UnitOfWork
 from tests.contract.shorthand import SPACE, append, create, ids, session, user
@@ -24,6 +26,20 @@ async def make_some(store: Store) -> list[str]:
 
     await store.transaction(together)
     return [*alone, "u", "v", "w", "x", "y", "z"]
+
+
+async def test_an_empty_page_says_whether_the_list_goes_on(store: Store) -> None:
+    for made in (0, 1):
+        for page in (
+            await store.sessions.page(SPACE, SessionFilter(), CREATED_ASC, 0, None),
+            await store.sessions.digests(SPACE, SessionFilter(), 0, None),
+            await store.runs.page(SPACE, RunFilter(), 0, None),
+        ):
+            assert page is not None
+            assert page.more is (made > 0)
+        if not made:
+            await create(store, "a")
+            await append(store, "a", TurnStart(turn_id="1"))
 
 
 @pytest.mark.parametrize("first", [1, 2, 4, 9, 200])

@@ -109,7 +109,7 @@ async def test_pages_stay_consistent_while_runs_are_added_and_deleted(store: Sto
 
 async def test_a_page_has_the_requested_size(store: Store) -> None:
     rows = await fill(store)
-    for first, more in ((0, False), (59, True), (60, False), (200, False)):
+    for first, more in ((0, True), (59, True), (60, False), (200, False)):
         page = await store.runs.page(SPACE, RunFilter(), first, None)
         assert page is not None
         assert (page.rows, page.more) == (rows[:first], more)

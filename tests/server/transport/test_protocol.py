@@ -204,6 +204,21 @@ async def test_errors_of_an_operation_have_codes_and_leave_the_others_running(
     assert (await live.next())["sessionEvents"]["content"] == "message 0"
 
 
+async def test_an_empty_list_of_types_is_refused(client: Client, socket: Socket, name: str) -> None:
+    await create(client, name)
+    refusals = [
+        await client.refusal("query($id: ID!) { session(id: $id) { events(types: []) { head } } }", id=name),
+        await (await socket.subscribe("subscription { spaceEvents(types: []) { id } }")).refusal(),
+        await (
+            await socket.subscribe(
+                "subscription($id: ID!) { sessionEvents(sessionId: $id, types: []) { id } }", id=name
+            )
+        ).refusal(),
+    ]
+    assert [refusal.code for refusal in refusals] == ["BAD_INPUT"] * 3
+    assert all("types: names no type" in refusal.message for refusal in refusals)
+
+
 async def test_a_socket_holds_100_subscriptions_and_refuses_one_more(client: Client, shared: Server, name: str) -> None:
     """Queries and mutations still run, and a subscription that ends makes room."""
     await create(client, name)
