@@ -14,6 +14,8 @@ class ToolInvocation:
     """A tool call with its result."""
 
     call_id: strawberry.ID
+    seq: int = strawberry.field(description="seq of the tool/call.")
+    result_seq: int | None = strawberry.field(description="seq of the tool/result; null while none is recorded.")
     step_id: strawberry.ID | None
     tool_name: str
     input_params: JSON
@@ -21,7 +23,9 @@ class ToolInvocation:
     output_length: int | None = strawberry.field(
         description="Characters (code points) of the whole output, or what the writer said it was before cutting."
     )
-    is_truncated: bool
+    is_truncated: bool = strawberry.field(
+        description="Whether the log does not hold the whole output: its writer says so, or `outputLength` shows it."
+    )
     retrieval_layer: str | None
     l0_match_count: int | None
     l1_match_count: int | None
@@ -37,6 +41,8 @@ class ToolInvocation:
         """Convert a call and, once recorded, its result."""
         return cls(
             call_id=strawberry.ID(call.call_id),
+            seq=call.seq,
+            result_seq=call.result_seq,
             step_id=None if call.step_id is None else strawberry.ID(call.step_id),
             tool_name=call.tool_name,
             input_params=JSON(call.input_params),

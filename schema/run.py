@@ -19,6 +19,7 @@ from storage.readers.runs import RunPage
 from storage.run_filter import RunFilter
 from storage.views import runs
 from storage.views.run_rows import RunRow
+from storage.views.run_values import CLEARED_EVALUATION, CLEARED_FEEDBACK
 
 
 @strawberry.type
@@ -26,6 +27,7 @@ class Step:
     """A step of a run."""
 
     step_id: strawberry.ID
+    seq: int = strawberry.field(description="seq of its step/start.")
     step_index: int = strawberry.field(description="Counts per agent name within the run, from 0.")
     agent_name: str | None
     model_input: JSON | None = strawberry.field(
@@ -46,6 +48,7 @@ class Step:
         """Convert a step."""
         return cls(
             step_id=strawberry.ID(step.step_id),
+            seq=step.seq,
             step_index=step.index,
             agent_name=step.agent_name,
             model_input=_json(step.model_input),
@@ -259,7 +262,10 @@ class RunQuery:
 class RunMutation:
     """Mutations of runs."""
 
-    @strawberry.mutation(description="Recorded as an event, also after the turn's end. What is absent stays.")
+    @strawberry.mutation(
+        description="Recorded as an event, also after the turn's end and in an archived session. What is absent stays; "
+        "null clears."
+    )
     async def set_run_feedback(
         self,
         info: Info,
@@ -271,7 +277,11 @@ class RunMutation:
         """Record feedback on a turn."""
         context = info.context
         given_feedback = await context.store.maintenance.give_feedback(
-            context.space, session_id, turn_id, given(feedback), given(self_evaluation)
+            context.space,
+            session_id,
+            turn_id,
+            CLEARED_FEEDBACK if feedback is None else given(feedback),
+            CLEARED_EVALUATION if self_evaluation is None else given(self_evaluation),
         )
         return RunPayload(run=Run.from_domain(given_feedback.run))
 

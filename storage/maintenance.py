@@ -103,7 +103,10 @@ class Maintenance:
     async def give_feedback(
         self, space: str, id: str, turn_id: str, feedback: str | None, self_evaluation: JsonText | None
     ) -> Feedback:
-        """Records feedback on a turn, even after its end. Raises BadInput for a turn that was never started.
+        """Records feedback on a turn, even after its end and in an archived session.
+
+        `CLEARED_FEEDBACK` and `CLEARED_EVALUATION` clear what was given before; None leaves it. Raises BadInput for a
+        turn that was never started.
 
         The run is read afterwards, not within the transaction. Raises NotFound if the session is deleted in between.
         """
@@ -116,23 +119,26 @@ class Maintenance:
 
         if feedback is None and self_evaluation is None:
             raise errors.BadInput("setRunFeedback: give feedback or selfEvaluation")
-        result = await self._append(space, id, None, drafts)
+        result = await self._append(space, id, None, drafts, archived_too=True)
         run = await self._scope.read(lambda queries: one_run(queries, result.session, turn))
         if run is None:
             raise errors.just_deleted(id)
         return Feedback(result.session, result.appended, run=run)
 
-    async def _append(self, space: str, id: str, expected_head: int | None, drafts: Drafts) -> MaintenanceResult:
+    async def _append(
+        self, space: str, id: str, expected_head: int | None, drafts: Drafts, *, archived_too: bool = False
+    ) -> MaintenanceResult:
         async def work(tx: Transaction) -> MaintenanceResult:
             meta = await tx.session(space, id)
             if meta is None:
                 raise errors.no_session("sessionId", id)
-            append.check_writable(meta)
+            if not archived_too:
+                append.check_writable(meta)
             append.check_head(meta, expected_head)
             made = await drafts(tx, meta)
             if not made:
                 return MaintenanceResult(meta)
-            appended = await append.append(tx, space, id, made, surfaces=self._surfaces)
+            appended = await append.append(tx, space, id, made, surfaces=self._surfaces, archived_too=archived_too)
             return MaintenanceResult(appended.session, appended)
 
         return await self._scope.transact(work, queue=[session_queue(space, id)])

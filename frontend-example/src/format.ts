@@ -42,4 +42,8 @@ export const moment = (instant: string) =>
   new Date(instant).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
 /** JSON on several lines; text as it is. */
+/** Whether a preview is not all of an output: the log holds more, or its writer cut it. Lengths are in code points. */
+export const isCut = (of: { outputPreview?: string | null | undefined; outputLength?: number | null | undefined }) =>
+  (of.outputLength ?? 0) > Array.from(of.outputPreview ?? "").length;
+
 export const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));

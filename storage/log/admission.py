@@ -8,6 +8,7 @@ from storage.database import MarkKind, MarkSpan, Queries
 from storage.events import (
     Event,
     RunFeedback,
+    RunStatus,
     StepEnd,
     StepStart,
     SurfaceHide,
@@ -27,6 +28,8 @@ MAX_OPEN = 1_000
 """Open turns and open steps of a log together."""
 _OPENING = (TurnStart, StepStart)
 """Events that open a turn or a step."""
+_UNENDED = (RunStatus.PENDING, RunStatus.RUNNING)
+"""Statuses of a turn that has not ended."""
 _LATE = (ToolResult, RunFeedback)
 """Events that are accepted after their turn has ended."""
 
@@ -124,6 +127,8 @@ class Admission:
     def _turn_end(self, draft: TurnEnd, path: str) -> Event:
         turn = _required(draft, draft.turn_id, "turnId", path)
         self._check_turn(draft, turn, path)
+        if draft.status in _UNENDED:
+            raise errors.BadInput(f"{path_of(draft, path)}.status: a turn can't end as {draft.status.value}")
         self._ended.add(turn)
         return draft if draft.step_id is None else draft.model_copy(update={"step_id": None})
 

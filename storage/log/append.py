@@ -67,8 +67,9 @@ async def append(
     expected_head: int | None = None,
     key: str | None = None,
     digest: str | None = None,
+    archived_too: bool = False,
 ) -> Appended:
-    """Writes events at the head of a session's log, all or none.
+    """Writes events at the head of a session's log, all or none; with `archived_too`, even if it is archived.
 
     `surfaces` may hold the session's surface, which events that replace parts of it are checked against. A `key` used
     before gets the first answer again. Raises NotFound, Archived, Conflict (another head), TurnEnded, BadInput,
@@ -81,7 +82,8 @@ async def append(
         digest = digest or digest_of("append", [events.dump(draft) for draft in drafts])
         if (repeated := await repeat_of(tx, meta, key, digest)) is not None:
             return Appended(repeated, meta, duplicate=True)
-    check_writable(meta)
+    if not archived_too:
+        check_writable(meta)
     check_head(meta, expected_head)
     surface = await (surfaces or Surfaces()).within(tx, meta) if replaces(drafts) else None
     admission, admitted = await _admit(tx, meta, drafts, surface)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from storage.events import (
+    WIRE_TYPES,
     AssistantChunk,
     Event,
     Instant,
@@ -24,14 +25,14 @@ from storage.events import (
 )
 from storage.log.state import LARGEST_FLOAT
 from storage.session import SessionMeta
-from storage.views.run_values import duration, given, time_of
-from storage.views.runs import first_text
+from storage.views.run_values import CLEARED_EVALUATION, CLEARED_FEEDBACK, duration, given, time_of
+from storage.views.runs import first_text, makes_running
 
 MAX_TEXT = 4_000
 """Code points of a text in a row. A longer one is cut and its field named in `cut`; the whole is in the log."""
 MAX_NAMES = 200
 """How many distinct agent names, and tool names, a row holds: the first ones."""
-INHERITED_TYPES = frozenset({"turn/start", "turn/end", "step/start", "user/message", "run/feedback"})
+INHERITED_TYPES = frozenset(WIRE_TYPES) - {"assistant/chunk"}
 """Types of the inherited events that decide the state of a turn when the session began."""
 _CHANGING = frozenset({"turn/end", "step/start", "step/end", "tool/call", "run/feedback"})
 """Types of the events that change more of a row than a time, once its first own event and its query are known."""
@@ -151,7 +152,12 @@ def _fold(rows: Mapping[str, RunRow], events: Iterable[Event], meta: SessionMeta
                 continue
             changed[event.turn_id] = row
         # Changed in place: the row is not shared yet, and a copy per event would take longer than all the rest.
-        if row.since is None or row.query is None or event.type in _CHANGING:
+        if (
+            row.since is None
+            or row.query is None
+            or event.type in _CHANGING
+            or (row.status is RunStatus.PENDING and makes_running(event))
+        ):
             row.__dict__.update(_changes(row, event, own=event.seq < 0 or event.seq >= own_start))
         elif not isinstance(event, AssistantChunk):
             row.__dict__["updated_at"] = time_of(event)
@@ -180,23 +186,26 @@ def _changes(row: RunRow, event: Event, own: bool) -> dict[str, Any]:
         changes["since"] = at
     if first or not isinstance(event, AssistantChunk):
         changes["updated_at"] = at
+    if row.status is RunStatus.PENDING and makes_running(event):
+        changes["status"] = RunStatus.RUNNING
     match event:
         case TurnEnd() if row.ended_at is None:
             changes |= {"ended_at": at, "status": event.status}
             changes |= _texts(row, error=event.error, self_evaluation=given(event.self_evaluation))
             if own:
                 changes["duration_ms"] = duration(at if row.since is None else row.since, at)
-        case StepStart():
-            if row.status is RunStatus.PENDING:
-                changes["status"] = RunStatus.RUNNING
-            if own:
-                changes |= {"steps": row.steps + 1, "agent_names": _with(row.agent_names, event.agent_name)}
+        case StepStart() if own:
+            changes |= {"steps": row.steps + 1, "agent_names": _with(row.agent_names, event.agent_name)}
         case StepEnd() if own:
             changes["tokens"] = min(row.tokens + (event.token_count or 0.0), LARGEST_FLOAT)
         case ToolCall() if own:
             changes |= {"tool_calls": row.tool_calls + 1, "tool_names": _with(row.tool_names, event.name)}
         case RunFeedback():
-            changes |= _texts(row, feedback=event.feedback, self_evaluation=given(event.self_evaluation))
+            changes |= _texts(row, feedback=event.feedback, self_evaluation=event.self_evaluation)
+            if event.feedback == CLEARED_FEEDBACK:
+                changes["feedback"] = None
+            if event.self_evaluation == CLEARED_EVALUATION:
+                changes["self_evaluation"] = None
         case _ if row.query is None:
             changes |= _texts(row, query=first_text(event))
     return changes

@@ -14,8 +14,8 @@ T = TypeVar("T")
 class ToolInvocation:
     """One call of a tool and, once there, its result. Times in ms since 1970, durations in ms, lengths in code points.
 
-    `success` is None while no result is recorded. `truncated`: the preview is not the whole output, because the writer
-    cut it or because it is longer than a preview.
+    `seq` is that of its tool/call, `result_seq` that of its tool/result. `success` is None while no result is recorded.
+    `truncated`: the log does not hold the whole output, as the writer says or as its length shows.
     """
 
     call_id: str
@@ -23,6 +23,8 @@ class ToolInvocation:
     tool_name: str
     input_params: JsonText
     started_at: Instant
+    seq: int
+    result_seq: int | None = None
     output_preview: str | None = None
     output_length: int | None = None
     truncated: bool = False
@@ -38,22 +40,23 @@ class ToolInvocation:
 
 def called(call: ToolCall, step_id: str | None) -> ToolInvocation:
     """The invocation of a call, in that step, without a result yet."""
-    return ToolInvocation(call.call_id, step_id, call.name, call.args, time_of(call))
+    return ToolInvocation(call.call_id, step_id, call.name, call.args, time_of(call), call.seq)
 
 
 def answered(invocation: ToolInvocation, result: ToolResult) -> ToolInvocation:
     """The invocation with its result. The output excludes the error; an empty error counts as none."""
     output = output_of(result.result)
-    length = result.output_length if result.output_length is not None else None if output is None else len(output)
-    shown = "" if output is None else output[:PREVIEW]
+    held = None if output is None else len(output)
+    length = held if result.output_length is None else result.output_length
     at = time_of(result)
     measured = result.duration_ms if result.duration_ms is not None else duration(invocation.started_at, at)
     found = result.retrieval
     return replace(
         invocation,
-        output_preview=None if output is None else shown,
+        result_seq=result.seq,
+        output_preview=None if output is None else output[:PREVIEW],
         output_length=length,
-        truncated=result.truncated or (length or 0) > len(shown),
+        truncated=result.truncated or (length or 0) > (held or 0),
         retrieval_layer=found.layer if found else None,
         l0_match_count=found.l0_match_count if found else None,
         l1_match_count=found.l1_match_count if found else None,

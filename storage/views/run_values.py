@@ -6,6 +6,10 @@ from storage.events import Event, Instant, JsonText
 PREVIEW = 500
 """Code points shown of an output, and of the content of each message of a model input."""
 NULL = "null"
+CLEARED_FEEDBACK = ""
+"""The feedback of an event that clears what was given before."""
+CLEARED_EVALUATION = NULL
+"""The self-evaluation of such an event."""
 
 
 def time_of(event: Event) -> Instant:

@@ -27,14 +27,18 @@ from storage.events import (
 )
 from storage.log.state import LARGEST_FLOAT
 from storage.views.run_tools import ToolInvocation, Unanswered, answered, called
-from storage.views.run_values import duration, given, model_input, time_of
+from storage.views.run_values import CLEARED_FEEDBACK, duration, given, model_input, time_of
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a run. `index` counts from 0 per agent name. A step still open when its turn ends, ends with it."""
+    """One step of a run. `index` counts from 0 per agent name. A step still open when its turn ends, ends with it.
+
+    `seq` is that of its step/start.
+    """
 
     step_id: str
+    seq: int
     index: int
     agent_name: str | None
     model_input: JsonText | None
@@ -82,6 +86,11 @@ class Run:
     def id(self) -> str:
         """`<session>/<origin session>/<turn>`."""
         return f"{self.session_id}/{self.origin_session_id}/{self.turn_id}"
+
+
+def makes_running(event: Event) -> bool:
+    """Whether an event of a turn that is pending makes it a running one: any but chunks and feedback."""
+    return not isinstance(event, TurnStart | AssistantChunk | RunFeedback)
 
 
 def first_text(event: Event) -> str | None:
@@ -170,6 +179,8 @@ class _Turn:
         if not isinstance(event, AssistantChunk) or self.last_seq < own_start <= event.seq:
             self.updated_at = time_of(event)
         self.last_seq = event.seq
+        if self.status is RunStatus.PENDING and makes_running(event):
+            self.status = RunStatus.RUNNING
         match event:
             case TurnEnd() if self.end is None:
                 self.end, self.status = event, event.status
@@ -182,17 +193,20 @@ class _Turn:
                 self.tokens = min(self.tokens + (event.token_count or 0.0), LARGEST_FLOAT)
                 self._end_step(step, time_of(event), _measures(event))
             case RunFeedback():
-                self.feedback = self.feedback if event.feedback is None else event.feedback
-                self.self_evaluation = given(event.self_evaluation) or self.self_evaluation
+                if event.feedback is not None:
+                    self.feedback = None if event.feedback == CLEARED_FEEDBACK else event.feedback
+                if event.self_evaluation is not None:
+                    self.self_evaluation = given(event.self_evaluation)
             case UserMessage() if self.first_text is None:
                 self.first_text = first_text(event)
 
     def _start_step(self, step: str, event: StepStart) -> None:
-        self.status = RunStatus.RUNNING
         index = self.per_agent[event.agent_name]
         self.per_agent[event.agent_name] += 1
         self.open.append(step)
-        self.steps[step] = Step(step, index, event.agent_name, model_input(event.model_input), time_of(event))
+        self.steps[step] = Step(
+            step, event.seq, index, event.agent_name, model_input(event.model_input), time_of(event)
+        )
 
     def _end_step(self, step: str, at: Instant, measures: dict[str, object]) -> None:
         self.open.remove(step)

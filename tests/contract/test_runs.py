@@ -8,11 +8,13 @@ from storage import errors
 from storage.events import AssistantChunk, Event, RunFeedback, RunStatus, StepEnd, StepStart, TurnEnd, TurnStart
 from storage.log import run_index
 from storage.readers import runs
-from storage.session import SlotName
+from storage.run_filter import RunFilter
+from storage.session import SessionStatus, SlotName
 from storage.store import Store
 from storage.views.run_rows import MAX_TEXT
+from storage.views.run_values import CLEARED_EVALUATION, CLEARED_FEEDBACK
 from tests.contract.runs import assert_runs_match_log, rows_of
-from tests.contract.shorthand import append, conversation, create, fork, put, session, texts, user
+from tests.contract.shorthand import SPACE, append, conversation, create, fork, put, session, texts, user
 from tests.counting import counted
 from tests.storage.views.test_runs import call, result
 
@@ -133,6 +135,27 @@ async def test_late_events_of_a_turn_are_in_its_run(store: Store, late: Event, c
     await assert_runs_match_log(store, "b")
     await append(store, "b", result(turn_id="u"), RunFeedback(turn_id="t", self_evaluation="2"), call())
     await assert_runs_match_log(store, "b")
+
+
+async def test_feedback_can_be_cleared_and_given_in_an_archived_session(store: Store) -> None:
+    await create(store, "a")
+    await append(store, "a", *conversation(1))
+    await store.sessions.set_status(SPACE, "a", SessionStatus.ARCHIVED)
+
+    async def give(feedback: str | None, evaluation: str | None) -> tuple[str | None, str | None]:
+        given = await store.maintenance.give_feedback(SPACE, "a", "turn-0", feedback, evaluation)
+        await assert_runs_match_log(store, "a")
+        return given.run.feedback, given.run.self_evaluation
+
+    assert await give("good", "1") == ("good", "1")
+    assert await give(CLEARED_FEEDBACK, None) == (None, "1")
+    assert await give("bad", CLEARED_EVALUATION) == ("bad", None)
+    found = await store.runs.page(SPACE, RunFilter(feedback="good"), 10, None)
+    assert found is not None
+    assert found.rows == []
+    assert (await session(store, "a")).status is SessionStatus.ARCHIVED
+    with pytest.raises(errors.Archived):
+        await append(store, "a", user("x"))
 
 
 async def test_feedback_reaches_distant_turns_and_inherited_ones(store: Store) -> None:

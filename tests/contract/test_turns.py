@@ -6,6 +6,7 @@ from storage import errors
 from storage.events import (
     CustomEvent,
     RunFeedback,
+    RunStatus,
     StepEnd,
     StepStart,
     ToolCall,
@@ -111,6 +112,14 @@ async def test_only_an_open_step_can_end(store: Store) -> None:
     await refused(store, errors.BadInput, StepEnd(step_id="other"), match="stepId")
     await append(store, "a", END)
     await refused(store, errors.BadInput, StepEnd(step_id="s2"), match="stepId")
+
+
+@pytest.mark.parametrize("status", [RunStatus.PENDING, RunStatus.RUNNING])
+async def test_a_turn_does_not_end_as_pending_or_running(store: Store, status: RunStatus) -> None:
+    await create(store, "a")
+    await append(store, "a", TurnStart(turn_id="t"))
+    match = rf"events\[0\]\.turnEnd\.status: .* {status.value}"
+    await refused(store, errors.BadInput, TurnEnd(turn_id="t", status=status), match=match)
 
 
 async def test_the_end_of_a_turn_ends_its_steps(store: Store) -> None:

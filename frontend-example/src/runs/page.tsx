@@ -4,7 +4,7 @@ import { useState, type SubmitEvent } from "react";
 import { useMutation } from "urql";
 import { useForest } from "../forest/live";
 import { useFollow, useFresh, useSoon } from "../follow";
-import { count, duration, moment, plural, shown } from "../format";
+import { count, duration, isCut, moment, plural, shown } from "../format";
 import { RunDetailDocument, RunEventsDocument, SetRunFeedbackDocument } from "../gql/graphql";
 import { Problem } from "../problem";
 import { hrefOf } from "../route";
@@ -125,7 +125,7 @@ function Detail({ bar: { of } }: { bar: Bar }) {
       {of.outputPreview ? (
         <pre tabIndex={0} aria-label="Output">
           {of.outputPreview}
-          {of.isTruncated ? ` … (${count(of.outputLength ?? 0)} characters in all)` : ""}
+          {isCut(of) ? ` … (${count(of.outputLength ?? 0)} characters in all)` : ""}
         </pre>
       ) : null}
     </div>

@@ -92,7 +92,7 @@ const isUnanswered = (entry: Entry, callId: string) =>
 function called(event: Extract<LogEvent, { __typename: "ToolCall" }>): ToolEntry["invocation"] {
   return {
     ...{ __typename: "ToolInvocation", callId: event.callId, toolName: event.name, inputParams: event.args },
-    ...{ outputPreview: null, isTruncated: false, durationMs: null, success: null, errorMessage: null },
+    ...{ outputPreview: null, outputLength: null, durationMs: null, success: null, errorMessage: null },
   };
 }
 
@@ -101,7 +101,7 @@ const PREVIEW = 500;
 function answered(event: Extract<LogEvent, { __typename: "ToolResult" }>) {
   const whole = event.result == null ? "" : typeof event.result === "string" ? event.result : JSON.stringify(event.result);
   return {
-    ...{ outputPreview: Array.from(whole.slice(0, 2 * PREVIEW)).slice(0, PREVIEW).join(""), isTruncated: whole.length > PREVIEW },
+    ...{ outputPreview: Array.from(whole.slice(0, 2 * PREVIEW)).slice(0, PREVIEW).join(""), outputLength: whole.length },
     ...{ durationMs: event.durationMs ?? null, success: event.error == null, errorMessage: event.error ?? null },
   };
 }

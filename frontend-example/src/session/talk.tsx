@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useMutation } from "urql";
-import { clock, count, duration, plural, shown } from "../format";
+import { clock, count, duration, isCut, plural, shown } from "../format";
 import { AppendEventsDocument, ForkSessionDocument } from "../gql/graphql";
 import { Problem } from "../problem";
 import { go, hrefOf } from "../route";
@@ -127,7 +127,7 @@ function Tools({ calls, step }: { calls: ToolEntry[]; step: Step | undefined }) 
           {invocation.outputPreview ? (
             <pre tabIndex={0} aria-label="Output">
               {invocation.outputPreview}
-              {invocation.isTruncated ? " …" : ""}
+              {isCut(invocation) ? " …" : ""}
             </pre>
           ) : null}
         </div>

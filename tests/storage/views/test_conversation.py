@@ -215,6 +215,8 @@ def test_an_invocation_has_the_values_of_its_result() -> None:
         tool_name="search",
         input_params='{"q":1}',
         started_at=100,
+        seq=0,
+        result_seq=1,
         output_preview="é" * 500,
         output_length=9_000,
         truncated=True,

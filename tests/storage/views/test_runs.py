@@ -103,11 +103,12 @@ def test_the_worked_example_has_two_runs() -> None:
     assert second.id == "s/s/turn-2"
 
 
-def test_a_run_is_pending_until_its_first_step_then_running_until_its_end() -> None:
+def test_a_run_is_pending_until_its_first_event_then_running_until_its_end() -> None:
     drafts = [TurnStart(turn_id="t"), UserMessage(content="q"), StepStart(step_id="1"), StepEnd(step_id="1")]
     end = TurnEnd(turn_id="t", status=RunStatus.FAILED, error="out of memory")
     states = [one(*drafts[:count]).status for count in (1, 2, 3, 4)]
-    assert states == [RunStatus.PENDING, RunStatus.PENDING, RunStatus.RUNNING, RunStatus.RUNNING]
+    assert states == [RunStatus.PENDING, RunStatus.RUNNING, RunStatus.RUNNING, RunStatus.RUNNING]
+    assert one(drafts[0], RunFeedback(turn_id="t", feedback="x")).status is RunStatus.PENDING
     run = one(*drafts, end)
     assert (run.status, run.error, run.ended_at, run.updated_at) == (RunStatus.FAILED, "out of memory", 4_000, 4_000)
     assert one(*drafts).ended_at is None
@@ -191,7 +192,7 @@ def test_the_newest_feedback_and_self_evaluation_win() -> None:
         TurnEnd(turn_id="t", self_evaluation='{"score":2}'),
         RunFeedback(turn_id="t", feedback="good"),
         RunFeedback(turn_id="t", self_evaluation="null"),
-        RunFeedback(turn_id="t", self_evaluation="3"),
+        RunFeedback(turn_id="t", feedback="", self_evaluation="3"),
     ]
     told = [(run.feedback, run.self_evaluation) for run in (one(*drafts[: count + 1]) for count in range(len(drafts)))]
     assert told == [
@@ -199,8 +200,8 @@ def test_the_newest_feedback_and_self_evaluation_win() -> None:
         ("early", "1"),
         ("early", '{"score":2}'),
         ("good", '{"score":2}'),
-        ("good", '{"score":2}'),
-        ("good", "3"),
+        ("good", None),
+        (None, "3"),
     ]
 
 
