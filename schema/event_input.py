@@ -252,5 +252,5 @@ def _card(given: dict[str, Any], path: str) -> dict[str, Any]:
     if (card is None) == ("payload" not in given):
         raise errors.BadInput(f"{path}: give payload or card, one of them")
     if card is not None:
-        given["payload"] = cards.to_yaml(card)
+        given["payload"] = cards.to_yaml(card, given["cardType"])
     return given

@@ -78,9 +78,12 @@ def write_card(card: Card) -> str:
     return notation.dump(card.payload())
 
 
-def to_yaml(card: JsonText) -> str:
-    """The payload, YAML, of a card given as JSON text. Raises BadInput."""
-    return notation.dump(text.from_json(card))
+def to_yaml(card: JsonText, card_type: str) -> str:
+    """The payload, YAML, of a card given as JSON text; its `type` is filled in if it has none. Raises BadInput."""
+    value = text.from_json(card)
+    if isinstance(value, dict) and "type" not in value:
+        value = {"type": card_type, **value}
+    return notation.dump(value)
 
 
 def to_json(payload: str) -> JsonText:

@@ -50,12 +50,15 @@ class Report:
     skipped: list[str] = field(default_factory=list)
 
     def add(self, format: str, name: str, result: ImportResult) -> None:
-        """Adds the result of a file. If a session was refused, the file has failed too."""
+        """Adds the result of a file. If a session was refused, or a conversation left out, the file has failed too."""
         self.outcomes.append(Outcome(format, name, result))
         if result.refused:
             key, message = next(iter(result.refused.items()))
             others = f" (and {len(result.refused) - 1} more sessions)" if len(result.refused) > 1 else ""
             self.fail(name, f"session {key}: {message}{others}")
+        elif lost := result.warning_counts.conversations_left_out:
+            noun = "conversation" if lost == 1 else "conversations"
+            self.fail(name, f"{lost} {noun} left out: {result.warning_counts.first_broken}")
 
     def fail(self, name: str, message: str) -> None:
         """Adds a file that was not imported whole, and prints the message."""

@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from typing_extensions import override
+
 from storage import errors
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.branches import fork_sessions, split_branches
@@ -50,6 +52,11 @@ class OpenAssistantReader(Reader):
         self._warnings = warnings
         self._sessions = 0
         self._ids = SessionIds()
+
+    @property
+    @override
+    def reads_conversations(self) -> bool:
+        return True
 
     def add(self, record: Record) -> Sequence[Step]:
         """Return the sessions of a tree. Raises BadInput if the record is not one."""

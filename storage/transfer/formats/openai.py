@@ -7,6 +7,8 @@ message is a step. Messages have no times. https://platform.openai.com/docs/api-
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from storage.events import JsonText
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.chat import add_message, is_message
@@ -51,6 +53,11 @@ class OpenAIReader(Reader):
         self._warnings = warnings
         self._sessions = 0
         self._messages = LogBuilder("messages", warnings)
+
+    @property
+    @override
+    def reads_conversations(self) -> bool:
+        return not self._messages.head
 
     def add(self, record: Record) -> Sequence[Step]:
         """Return the session of a conversation. Raises BadInput if the record is neither that nor a message."""

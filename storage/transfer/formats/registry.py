@@ -120,7 +120,7 @@ class DocumentReader:
             except RecursionError as error:
                 raise errors.BadInput(f"{record.location}: nested deeper than {text.MAX_NESTING} levels") from error
         except errors.BadInput as error:
-            self.warnings.leave_out(error)
+            self.warnings.leave_out(error, conversation=self._reader.reads_conversations)
             return ()
         self.accepted += 1
         return steps

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from typing_extensions import override
+
 from storage import errors, text
 from storage.cards import payload as notation
-from storage.events import AssistantMessage, CardEvent, Event, Instant, SystemMessage, UserMessage
+from storage.events import CardEvent, Event, Instant, JsonText
+from storage.transfer.formats.shared import times
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step, valid_id
+from storage.transfer.formats.shared.log_builder import LogBuilder
 from storage.transfer.formats.shared.naming import SessionIds
 from storage.transfer.formats.shared.record import Record, UnparsedText
 from storage.transfer.formats.shared.values import as_list, as_object, most, shape
@@ -35,11 +39,6 @@ class Speaker(StrEnum):
     SYSTEM = "System"
 
 
-_EVENTS: Mapping[Speaker, type[UserMessage | AssistantMessage | SystemMessage]] = {
-    Speaker.USER: UserMessage,
-    Speaker.ASSISTANT: AssistantMessage,
-    Speaker.SYSTEM: SystemMessage,
-}
 _SPEAKERS = {Role.USER: Speaker.USER, Role.ASSISTANT: Speaker.ASSISTANT, Role.SYSTEM: Speaker.SYSTEM}
 
 
@@ -122,7 +121,9 @@ def parse(source: str) -> SessionFile:
 
 
 def reader(name: str, warnings: ImportWarnings) -> Reader:
-    """Return a reader that makes a session of each record: one event per text and card. It ignores times.
+    """Return a reader that makes a session of each record.
+
+    The times of a file become metadata, and those of its events.
 
     It raises BadInput, with the location of the record, the location in it and the rule, for anything else.
     """
@@ -134,6 +135,11 @@ class _Reader(Reader):
         self._warnings = warnings
         self._sessions = 0
         self._ids = SessionIds()
+
+    @property
+    @override
+    def reads_conversations(self) -> bool:
+        return True
 
     def add(self, record: Record) -> Sequence[Step]:
         warnings = ImportWarnings()
@@ -147,14 +153,17 @@ class _Reader(Reader):
             warnings.add("session", "lost its id, which is not a valid session id")
         id = self._ids.claim(file.session_id, warnings)
         self._sessions += 1
+        key = id or f"#{self._sessions}"
+        events = _events(file, key, warnings)
         self._warnings.include(warnings)
         return [
             ForeignSession(
-                key=id or f"#{self._sessions}",
+                key=key,
                 label=file.title,
-                events=[_event(entry) for entry in file.entries],
+                events=events,
                 id=id,
                 workflow_mode=file.workflow_mode,
+                metadata=_metadata(file),
             )
         ]
 
@@ -168,10 +177,43 @@ def _written(entry: Text | Special) -> dict[str, Any]:
     return {"kind": "Special", "type": entry.type, "payload": entry.payload}
 
 
-def _event(entry: Text | Special) -> Event:
-    if isinstance(entry, Text):
-        return _EVENTS[entry.role](content=entry.content)
-    return CardEvent(card_type=entry.type, payload=entry.payload)
+def _events(file: SessionFile, key: str, warnings: ImportWarnings) -> list[Event]:
+    """The events of a file: one per entry, and a turn from each user text to the next."""
+    builder = LogBuilder(key, warnings)
+    last_turn: int | None = None
+    for entry in file.entries:
+        match entry:
+            case Text(Speaker.USER, content):
+                last_turn = builder.start_turn()
+                builder.user(content)
+            case Text(Speaker.ASSISTANT, content):
+                builder.assistant(content)
+            case Text(Speaker.SYSTEM, content):
+                builder.system(content)
+            case Special():
+                builder.add(CardEvent(card_type=entry.type, payload=entry.payload))
+    builder.end_turn()
+    events = builder.take_events()
+    times_of_events = zip(events, _times(file, events, last_turn), strict=True)
+    return [event.model_copy(update={"timestamp": time}) for event, time in times_of_events]
+
+
+def _times(file: SessionFile, events: Sequence[Event], last_turn: int | None) -> list[Instant | None]:
+    """The times of a file as those of its events: its end from the last of several turns on, else its beginning.
+
+    A single turn, or none, lasts from the one to the other.
+    """
+    created = file.updated_at if file.created_at is None else file.created_at
+    updated = file.created_at if file.updated_at is None else file.updated_at
+    several = sum(event.type == "turn/start" for event in events) > 1
+    split = last_turn if several and last_turn is not None else len(events) - 1
+    return [created if index < split else updated for index in range(len(events))]
+
+
+def _metadata(file: SessionFile) -> JsonText | None:
+    times = {"createdAt": file.created_at, "updatedAt": file.updated_at}
+    kept = {name: text.format_instant(time) for name, time in times.items() if time is not None}
+    return text.to_json(kept, "metadata") if kept else None
 
 
 def _document(source: str) -> dict[str, Any]:
@@ -197,8 +239,8 @@ def _file(fields: Mapping[str, Any], warnings: ImportWarnings) -> SessionFile:
         entries=tuple(_entry(entry, f"entries[{index}]", warnings) for index, entry in enumerate(entries)),
         session_id=_optional(fields, "sessionId"),
         title=_optional(fields, "title"),
-        created_at=_instant(fields, "createdAt"),
-        updated_at=_instant(fields, "updatedAt"),
+        created_at=_instant(fields, "createdAt", warnings),
+        updated_at=_instant(fields, "updatedAt", warnings),
         workflow_mode=_optional(fields, "workflowMode"),
     )
 
@@ -230,9 +272,11 @@ def _required(fields: Mapping[str, Any], name: str, location: str) -> str:
 
 
 def _text(value: object, location: str) -> str:
+    """A text; other scalars, which YAML reads from unquoted words, as they are written in JSON."""
+    if isinstance(value, bool | int | float):
+        return text.to_json(value, location)
     if not isinstance(value, str):
-        hint = "" if isinstance(value, dict | list) or value is None else "; put it in quotes"
-        raise errors.BadInput(f"{location}: must be text, is {shape(value)}{hint}")
+        raise errors.BadInput(f"{location}: must be text, is {shape(value)}")
     return text.clean(value)
 
 
@@ -241,6 +285,11 @@ def _optional(fields: Mapping[str, Any], name: str) -> str | None:
     return None if value is None else _text(value, name)
 
 
-def _instant(fields: Mapping[str, Any], name: str) -> Instant | None:
+def _instant(fields: Mapping[str, Any], name: str, warnings: ImportWarnings) -> Instant | None:
     value = _optional(fields, name)
-    return None if value is None else text.instant(value, name)
+    if value is None:
+        return None
+    if not times.has_zone(value) and times.iso(value) is not None:
+        warnings.add("time", "without a zone taken as UTC")
+        return times.iso(value)
+    return text.instant(value, name)

@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from storage import errors, text
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.chat import add_message
@@ -47,6 +49,11 @@ class TauBenchReader(Reader):
         self._trials = 0
         self._tasks: dict[str, bytes] = {}
         self._prefixes = SharedPrefixes()
+
+    @property
+    @override
+    def reads_conversations(self) -> bool:
+        return True
 
     def add(self, record: Record) -> Sequence[Step]:
         """Return the session of a trial, after that of its task if it is new. Raises BadInput if it is not a trial."""

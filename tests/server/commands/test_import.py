@@ -35,7 +35,7 @@ def test_all_real_logs_come_in_at_once_and_again_add_nothing(location: Path | st
     assert {each["files"][0] for each in first["imported"]} == {str(path) for path in LOGS}
     assert {each["format"] for each in first["imported"]} == set(FORMATS) - {"sapwood", "openai", "session-yaml"}
     assert first["failed"] == []
-    assert counts(first) == [186, 380, 26, 0, 15_906]
+    assert counts(first) == [186, 381, 26, 0, 15_905]
     again = imported(DATA, *at(location))
     assert counts(again) == [0, 0, 0, 516, 0]
     # The first time, files that waited for others are imported last.
@@ -288,3 +288,17 @@ def test_other_spaces_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(session("a", "one"))
     for space in ("one", "other"):
         assert counts(imported("log", "--space", space, cwd=tmp_path)) == [1, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("lenient", [True, False])
+def test_a_run_that_leaves_out_a_conversation_exits_with_1(tmp_path: Path, lenient: bool) -> None:
+    """A message that is left out does not count: the rest of its conversation is there."""
+    whole = '{"messages":[{"role":"user","content":"one"}]}'
+    broken = '{"messages":[{"role":"user","content":"two"},5]}' if lenient else '{"messages":5}'
+    (tmp_path / "log").write_text(f"{whole}\n{broken}\n{whole.replace('one', 'three')}\n")
+    done = run("import", "log", cwd=tmp_path)
+    assert done.returncode == (0 if lenient else 1)
+    assert ("log: 1 conversation left out: log line 2" in done.stderr) is not lenient
+    document = json.loads(run("import", "log", "--json", "--dry-run", cwd=tmp_path).stdout)
+    assert document["imported"][0]["known"] == (3 if lenient else 2)
+    assert len(document["failed"]) == (0 if lenient else 1)

@@ -164,9 +164,9 @@ async def test_a_session_is_exported_and_imported_in_each_format(client: Client,
     made = await mutate(client, "importSession", document=as_yaml, id=f"{name}-y", parent=name)
     assert made == {
         "sessions": [
-            {"id": f"{name}-y", "label": "Mine", "head": 5, "workflowMode": "plan", "node": {"parentId": name}}
+            {"id": f"{name}-y", "label": "Mine", "head": 9, "workflowMode": "plan", "node": {"parentId": name}}
         ],
-        "eventCount": 5,
+        "eventCount": 9,
         "warnings": [],
     }
     made = await mutate(client, "importSession", document=lines, format="JSONL", id=f"{name}-l", label="Copy")

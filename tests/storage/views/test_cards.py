@@ -116,8 +116,10 @@ def test_the_line_of_a_card_stays_one_short_line(kind: str, text: str, line: str
 
 def test_json_is_read_like_yaml() -> None:
     as_json = cards.to_json(FORM)
-    assert read_card("Form", as_json) == read_card("Form", FORM) == read_card("Form", cards.to_yaml(as_json))
-    assert cards.to_json(cards.to_yaml('{"b":1.0,"a":[null,{"x":"1"}]}')) == '{"b":1.0,"a":[null,{"x":"1"}]}'
+    assert read_card("Form", as_json) == read_card("Form", FORM) == read_card("Form", cards.to_yaml(as_json, "Form"))
+    for card in ('{"type":"Form","b":1.0,"a":[null,{"x":"1"}]}', '{"b":1.0,"type":"Other"}', "[1]"):
+        assert cards.to_json(cards.to_yaml(card, "Form")) == card
+    assert cards.to_json(cards.to_yaml('{"b":1.0}', "Form")) == '{"type":"Form","b":1.0}'
 
 
 def test_scalars_that_are_no_json_values_stay_text() -> None:

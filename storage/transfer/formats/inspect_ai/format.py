@@ -7,6 +7,8 @@ the fields after them are a record of the part `more`. https://inspect.aisi.org.
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from storage.transfer.formats.inspect_ai.samples import Sample
 from storage.transfer.formats.shared import facts
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
@@ -43,6 +45,11 @@ class InspectReader(Reader):
         self._evaluation: str | None = None
         self._samples = 0
         self._ids = SessionIds()
+
+    @property
+    @override
+    def reads_conversations(self) -> bool:
+        return self._evaluation is not None
 
     def add(self, record: Record) -> Sequence[Step]:
         """Return the node of the evaluation, or the session of a sample.

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 from storage.transfer.formats.shared.foreign import ForeignSession, ImportWarnings, Reader, Step
 from storage.transfer.formats.shared.naming import SessionIds
 from storage.transfer.formats.shared.record import Record
@@ -30,6 +32,11 @@ class ConversationReader(Reader):
         self._sessions = sessions
         self._conversations = 0
         self._ids = SessionIds()
+
+    @property
+    @override
+    def reads_conversations(self) -> bool:
+        return True
 
     def add(self, record: Record) -> Sequence[Step]:
         """Return the sessions of a conversation. Raises BadInput if the record is not one."""

@@ -90,6 +90,11 @@ class Reader(Protocol):
     takes one back.
     """
 
+    @property
+    def reads_conversations(self) -> bool:
+        """Whether the next record is a whole conversation, so that leaving it out loses one."""
+        return False
+
     def add(self, record: Record) -> Sequence[Step]:
         """Return the steps of the next record. Raises BadInput, with its location, if it breaks the format."""
 
@@ -120,6 +125,8 @@ class ImportWarnings:
         self._fields: dict[str, set[str]] = {}
         self._broken = 0
         self.first_broken = ""
+        self.conversations_left_out = 0
+        """How many of the records left out are whole conversations."""
 
     @property
     def left_out(self) -> int:
@@ -131,11 +138,12 @@ class ImportWarnings:
         self._broken += 1
         self.first_broken = self.first_broken or message
 
-    def leave_out(self, error: errors.BadInput) -> None:
+    def leave_out(self, error: errors.BadInput, *, conversation: bool = False) -> None:
         """Leave out and count a record, or a part of one. In strict reading, raise the error instead."""
         if not self.lenient:
             raise error
         self.count_left_out(error.message)
+        self.conversations_left_out += conversation
 
     def add(self, noun: str, what: str, count: int = 1, *, reason: str = "") -> None:
         """Count what happened to `count` of a noun, e.g. `record`, `of unknown type kept as custom`.
@@ -172,6 +180,7 @@ class ImportWarnings:
             self._fields.setdefault(noun, set()).update(names)
         self._broken += other._broken
         self.first_broken = self.first_broken or other.first_broken
+        self.conversations_left_out += other.conversations_left_out
 
     def messages(self) -> list[str]:
         """Return one line per kind, such as `3 records of unknown type kept as custom`."""
