@@ -294,7 +294,7 @@ WIRE_TYPES = (
     "run/feedback",
     "custom",
 )
-"""Names of the types in documents and files, in the order of the public enum's groups."""
+"""Names of the types in documents and files. Add new ones at the end: SQLite files store positions in this tuple."""
 
 
 def dump(event: Event) -> dict[str, Any]:

@@ -156,6 +156,7 @@ class SessionStorage:
 
     async def _prepare(self, space: str, appends: Sequence[Append]) -> None:
         """Reads the surfaces that appends replace parts of, so that transactions don't have to."""
+        # One after the other: inside a transaction nothing may run side by side.
         for id in {wanted.session_id: None for wanted in appends if replaces(wanted.drafts)}:
             await self._surfaces.prepare(self._scope, space, id)
 

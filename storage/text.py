@@ -142,8 +142,8 @@ def instant(value: str, path: str) -> int:
     RFC 3339 also allows a lowercase `t` and `z`, a space instead of the T, and the second 60.
     """
     try:
-        leap = timedelta(0)
-        if (found := _LEAP_SECOND.match(value)) is not None:
+        leap = timedelta(0)  # Python knows no second 60: it is one second after 59
+        if ":60" in value and (found := _LEAP_SECOND.match(value)) is not None:
             value, leap = f"{found[1]}:59{found[2]}", timedelta(seconds=1)
         parsed = datetime.fromisoformat(f"{value[:-1]}Z" if value[-1:] == "z" else value)
         if parsed.tzinfo is None:

@@ -41,9 +41,13 @@ export const clock = (instant: string) =>
 export const moment = (instant: string) =>
   new Date(instant).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-/** JSON on several lines; text as it is. */
-/** Whether a preview is not all of an output: the log holds more, or its writer cut it. Lengths are in code points. */
-export const isCut = (of: { outputPreview?: string | null | undefined; outputLength?: number | null | undefined }) =>
-  (of.outputLength ?? 0) > Array.from(of.outputPreview ?? "").length;
+type Output = { outputPreview?: string | null | undefined; outputLength?: number | null | undefined; isTruncated: boolean };
 
+/** Whether a preview is not all of an output: the log holds more, or its writer cut it. */
+export const isCut = (of: Output) => of.isTruncated || (of.outputLength ?? 0) > codePoints(of.outputPreview ?? "");
+
+/** The length of a text as the API counts it. */
+export const codePoints = (text: string) => text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0);
+
+/** JSON on several lines; text as it is. */
 export const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));

@@ -53,6 +53,7 @@ class HttpConnection(HttpToolsProtocol):
         super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
         self.shutting_down = asyncio.Event()
         """Set when the server shuts down."""
+        self._in_message = False
         self._in_head = False
         self._head_size = 0
         self._ignores_upgrade = False
@@ -67,7 +68,6 @@ class HttpConnection(HttpToolsProtocol):
     @override
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
-        self._request_timer.received(len(data))
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
@@ -76,12 +76,22 @@ class HttpConnection(HttpToolsProtocol):
             if self._ignores_upgrade:
                 self._parse_without_upgrade(data[upgrade.args[0] :])
             elif self._should_upgrade():
-                self._request_timer.stop()
+                self._in_message = False
                 self.handle_websocket_upgrade()
         if self._in_head and not self.transport.is_closing():
             self._head_size += len(data)
             if self._head_size > MAX_HEAD:
                 self._refuse(b"431 Request Header Fields Too Large", f"the headers have more than {MAX_HEAD} bytes")
+        self._follow_arrival(len(data))
+
+    def _follow_arrival(self, size: int) -> None:
+        """Measures what is missing of a request, now that `size` more bytes have arrived."""
+        if not self._in_message:
+            self._request_timer.stop()
+        elif self._in_head:
+            self._request_timer.wait_for_head()
+        else:
+            self._request_timer.wait_for_body(size)
 
     @override
     def _should_upgrade(self) -> bool:
@@ -102,6 +112,9 @@ class HttpConnection(HttpToolsProtocol):
         self._refuse(b"400 Bad Request", msg)
 
     def _end_late_request(self) -> None:
+        if self.flow.read_paused:
+            self._request_timer.wait_for_body(0)  # the application is what does not read on
+            return
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and (self._in_head or cycle.response_started):
             self.transport.close()  # in the middle of a response
@@ -121,13 +134,11 @@ class HttpConnection(HttpToolsProtocol):
     @override
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head, self._head_size = True, 0
-        self._request_timer.wait_for_head()
+        self._in_message, self._in_head, self._head_size = True, True, 0
 
     @override
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self._request_timer.wait_for_body()
         method = self.parser.get_method()
         self.scope["method"] = method.decode()
         # httptools treats every CONNECT as an upgrade; the application refuses it, like other methods.
@@ -138,7 +149,8 @@ class HttpConnection(HttpToolsProtocol):
 
     @override
     def on_message_complete(self) -> None:
-        self._request_timer.stop()
+        self._in_message = False
+        self._request_timer.stop()  # the next request may have begun in the same data
         if not self._ignores_upgrade:
             super().on_message_complete()
 

@@ -38,7 +38,10 @@ class StallTimer:
 
 
 class RequestTimer:
-    """Calls `late` when a request's headers, or the next `MIN_PROGRESS` bytes of its body, take too long to arrive."""
+    """Calls `late` when a request's headers, or the next `MIN_PROGRESS` bytes of its body, take too long to arrive.
+
+    Most requests arrive at once: they never start it, and stopping it then costs nothing.
+    """
 
     def __init__(self, seconds: float, late: Callable[[], None]) -> None:
         self._seconds = seconds
@@ -47,22 +50,21 @@ class RequestTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def wait_for_head(self) -> None:
-        """The headers have to arrive from now on."""
-        self._received = None
-        self._start()
+        """The rest of the headers is missing; measures from the first call."""
+        if self._timer is None or self._received is not None:
+            self._received = None
+            self._start()
 
-    def wait_for_body(self) -> None:
-        """The body has to arrive from now on."""
-        self._received = 0
-        self._start()
-
-    def received(self, size: int) -> None:
-        """Counts bytes of the body."""
-        if self._received is not None:
-            self._received += size
+    def wait_for_body(self, received: int) -> None:
+        """A part of the body is missing; counts the bytes that have just arrived."""
+        if self._timer is None or self._received is None:
+            self._received = 0
+            self._start()
+        else:
+            self._received += received
 
     def stop(self) -> None:
-        """The request is complete."""
+        """Nothing is missing."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -72,8 +74,8 @@ class RequestTimer:
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._check)
 
     def _check(self) -> None:
+        self._timer = None
         if self._received is not None and self._received >= MIN_PROGRESS:
-            self.wait_for_body()
+            self.wait_for_body(0)
         else:
-            self._timer = None
             self._late()

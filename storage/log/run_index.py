@@ -8,7 +8,7 @@ from storage.log import reading
 from storage.log.admission import turn_starts
 from storage.log.commit import Commit, read_commit
 from storage.session import SessionMeta
-from storage.views.run_rows import INHERITED_TYPES, RunRow, apply, inherited_state, touched
+from storage.views.run_rows import INHERITED_TYPES, RUNNING_TYPES, RunRow, apply, inherited_state, touched
 
 WHOLE_TYPES = frozenset(WIRE_TYPES) - {"assistant/chunk"}
 """Types of the events that determine a run's row, if none of its events is inherited."""
@@ -70,7 +70,9 @@ async def inherited_rows(
             if not unread:
                 break
             seq = max(seq, min(unread))
-        found = await reading.read(queries, meta.segments[:-1], seq, meta.own_start, PAGE, types=INHERITED_TYPES)
+        begun = len(rows) == len(inherited) and all(row.status is not RunStatus.PENDING for row in rows.values())
+        types = RUNNING_TYPES if begun else INHERITED_TYPES
+        found = await reading.read(queries, meta.segments[:-1], seq, meta.own_start, PAGE, types=types)
         rows = inherited_state(rows, (event for event in found.events if event.turn_id in inherited), meta)
         seq = found.reached
     return rows

@@ -34,6 +34,8 @@ MAX_NAMES = 200
 """How many distinct agent names, and tool names, a row holds: the first ones."""
 INHERITED_TYPES = frozenset(WIRE_TYPES) - {"assistant/chunk"}
 """Types of the inherited events that decide the state of a turn when the session began."""
+RUNNING_TYPES = frozenset({"turn/start", "turn/end", "user/message", "run/feedback"})
+"""Those of them that still do so once the turn is no longer pending."""
 _CHANGING = frozenset({"turn/end", "step/start", "step/end", "tool/call", "run/feedback"})
 """Types of the events that change more of a row than a time, once its first own event and its query are known."""
 

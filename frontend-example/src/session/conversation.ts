@@ -5,6 +5,7 @@
  * they can't do (a card's YAML, a hide, a replacement) is asked for again, and the next answer puts all of it right.
  */
 
+import { codePoints } from "../format";
 import type { EntryFragment, LogEventFragment } from "../gql/graphql";
 
 export type Entry = EntryFragment;
@@ -92,7 +93,7 @@ const isUnanswered = (entry: Entry, callId: string) =>
 function called(event: Extract<LogEvent, { __typename: "ToolCall" }>): ToolEntry["invocation"] {
   return {
     ...{ __typename: "ToolInvocation", callId: event.callId, toolName: event.name, inputParams: event.args },
-    ...{ outputPreview: null, outputLength: null, durationMs: null, success: null, errorMessage: null },
+    ...{ outputPreview: null, outputLength: null, isTruncated: false, durationMs: null, success: null, errorMessage: null },
   };
 }
 
@@ -101,7 +102,8 @@ const PREVIEW = 500;
 function answered(event: Extract<LogEvent, { __typename: "ToolResult" }>) {
   const whole = event.result == null ? "" : typeof event.result === "string" ? event.result : JSON.stringify(event.result);
   return {
-    ...{ outputPreview: Array.from(whole.slice(0, 2 * PREVIEW)).slice(0, PREVIEW).join(""), outputLength: whole.length },
+    outputPreview: Array.from(whole.slice(0, 2 * PREVIEW)).slice(0, PREVIEW).join(""),
+    ...{ outputLength: codePoints(whole), isTruncated: false },
     ...{ durationMs: event.durationMs ?? null, success: event.error == null, errorMessage: event.error ?? null },
   };
 }

@@ -1,13 +1,14 @@
 """Gives events without a time that of a neighbor, so that the time of the import does not mix into a timed log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from storage import events
 from storage.events import Event, Instant
 from storage.transfer.formats.shared.foreign import ForeignEvent, ForeignSession, Step
 
-MAX_WAITING = 1_000
-"""Events at the start of a log that wait for a time. A log in which more of them have none counts as one without."""
+WAITING_WEIGHT = 1024 * 1024
+"""How many characters of events may wait for a time, over all logs. If there are more, they go on without one."""
 
 
 class Timeline:
@@ -20,65 +21,64 @@ class Timeline:
     def __init__(self) -> None:
         self._last: dict[str, Instant] = {}
         self._waiting: dict[str, list[ForeignEvent]] = {}
+        self._weight = 0
 
     def add(self, steps: Sequence[Step]) -> list[Step]:
         """Return the steps that can be passed on."""
-        return [passed for step in steps for passed in self._add(step)]
+        passed: list[Step] = []
+        for step in steps:
+            match step:
+                case ForeignEvent():
+                    self._add_event(step, passed)
+                case ForeignSession():
+                    self._add_session(step, passed)
+                case _:
+                    passed.append(step)
+        return passed
 
     def settle(self) -> list[Step]:
         """Return the events that are waiting, as they are."""
-        waiting = [event for events in self._waiting.values() for event in events]
+        waiting: list[Step] = [event for events_of_log in self._waiting.values() for event in events_of_log]
         self._waiting.clear()
-        return list(waiting)
+        self._weight = 0
+        return waiting
 
-    def _add(self, step: Step) -> Iterator[Step]:
-        match step:
-            case ForeignSession():
-                time = _first_time(step.events)
-                if step.source is not None:
-                    # A fork shares events of its source, which have to come before it.
-                    yield from self._pass_on(step.source, time)
-                    self._copy_last(step.source, step.key)
-                yield replace(step, events=())
-                yield from self._events_of(step, time)
-            case ForeignEvent():
-                yield from self._add_event(step)
-            case _:
-                yield step
-
-    def _add_event(self, step: ForeignEvent) -> Iterator[Step]:
+    def _add_event(self, step: ForeignEvent, passed: list[Step]) -> None:
         time = step.event.timestamp
         if time is not None:
-            yield from self._pass_on(step.key, time)
+            if self._waiting:
+                self._pass_on(step.key, time, passed)
             self._last[step.key] = time
-            yield step
+            passed.append(step)
         elif (last := self._last.get(step.key)) is not None:
-            yield step.at(last)
+            passed.append(step.at(last))
         else:
-            waiting = self._waiting.setdefault(step.key, [])
-            waiting.append(step)
-            if len(waiting) > MAX_WAITING:
-                yield from self._pass_on(step.key, None)
+            self._waiting.setdefault(step.key, []).append(step)
+            self._weight += events.weight(step.event)
+            if self._weight > WAITING_WEIGHT:
+                passed += self.settle()
 
-    def _pass_on(self, key: str, time: Instant | None) -> Iterator[Step]:
-        for event in self._waiting.pop(key, ()):
-            yield event if time is None else event.at(time)
-
-    def _copy_last(self, source: str, key: str) -> None:
-        last = self._last.get(source)
-        if last is not None:
-            self._last[key] = last
-
-    def _events_of(self, session: ForeignSession, first_time: Instant | None) -> Iterator[Step]:
-        """The events that a session begins with. They don't wait, as those without an id have to come with it."""
-        last = first_time if first_time is not None else self._last.get(session.key)
+    def _add_session(self, session: ForeignSession, passed: list[Step]) -> None:
+        """Passes on a session and its first events. They don't wait, as a session without an id needs them at once."""
+        last = _first_time(session.events)
+        if session.source is not None:
+            # A fork shares events of its source, which have to come before it.
+            self._pass_on(session.source, last, passed)
+            last = self._last.get(session.source) if last is None else last
+        passed.append(replace(session, events=()))
         for event in session.events:
             step = ForeignEvent(session.key, event)
-            yield step if event.timestamp is not None or last is None else step.at(last)
-            last = event.timestamp if event.timestamp is not None else last
+            passed.append(step if event.timestamp is not None or last is None else step.at(last))
+            last = last if event.timestamp is None else event.timestamp
         if last is not None:
             self._last[session.key] = last
 
+    def _pass_on(self, key: str, time: Instant | None, passed: list[Step]) -> None:
+        """Passes on the events of a log that are waiting, with this time if there is one."""
+        for waiting in self._waiting.pop(key, ()):
+            self._weight -= events.weight(waiting.event)
+            passed.append(waiting if time is None else waiting.at(time))
 
-def _first_time(events: Sequence[Event]) -> Instant | None:
-    return next((event.timestamp for event in events if event.timestamp is not None), None)
+
+def _first_time(given: Sequence[Event]) -> Instant | None:
+    return next((event.timestamp for event in given if event.timestamp is not None), None)

@@ -19,6 +19,7 @@ import httptools
 import pytest
 from packaging.requirements import Requirement
 from prometheus_client import values
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import Server
@@ -38,6 +39,7 @@ HTTP = {
     HttpToolsProtocol.on_message_complete: "2c5bf60e45208bd7",
     HttpToolsProtocol.send_400_response: "20bed2b9f5388abb",
     HttpToolsProtocol.shutdown: "54f6bb3a398194f7",
+    FlowControl.pause_reading: "905b511c41fb7ebd",
 }
 """Replaced or extended by server/transport/connections.py: HttpConnection."""
 SOCKETS = {

@@ -11,8 +11,9 @@ from storage.lifecycle import NewSession
 from storage.session import SessionConfig, SessionStatus, present
 from storage.store import Store
 from storage.transfer.formats.registry import ForeignDocument, ForeignSession
-from storage.transfer.formats.shared.foreign import ForeignEvent
+from storage.transfer.formats.shared.foreign import ForeignEvent, Step
 from storage.transfer.importing import import_reading
+from storage.transfer.importing.timeline import WAITING_WEIGHT, Timeline
 from tests.storage.spaces import SPACE, assert_whole, bring, load, log_of, nodes_of, own_types, plain
 from tests.storage.transfer.formats.logs import DEEPSEEK, OASST, TAU_BENCH
 from tests.storage.transfer.imports import import_steps
@@ -202,6 +203,21 @@ async def test_events_of_a_log_without_times_all_have_the_time_of_the_import(sto
     [time] = set(await times_of(store, "a"))
     assert time is not None
     assert time <= meta.updated_at
+
+
+@pytest.mark.parametrize("logs", [1, 40])
+def test_events_that_wait_for_a_time_take_bounded_memory(logs: int) -> None:
+    """Those of all logs together; what is passed on keeps its order in each log."""
+    timeline = Timeline()
+    given: list[ForeignEvent] = []
+    passed: list[Step] = []
+    for index in range(200):
+        given.append(ForeignEvent(f"{index % logs}", UserMessage(content=f"{index} ".ljust(50_000))))
+        passed += timeline.add(given[-1:])
+        assert 50_000 * (len(given) - len(passed)) <= WAITING_WEIGHT
+    passed += timeline.settle()
+    for key in range(logs):
+        assert [step for step in passed if step.key == f"{key}"] == [step for step in given if step.key == f"{key}"]
 
 
 async def test_a_log_imported_again_is_recognized_when_its_times_are_known(store: Store) -> None:

@@ -59,6 +59,12 @@ def _spliced(broken: BrokenRecord, found: Line) -> list[Record | BrokenRecord]:
     return records
 
 
+def begins_with_object(found: Line) -> bool:
+    """Whether the first thing on a line, except for NUL bytes, is a whole object, whatever follows it."""
+    line = found.content.decode("utf-8", "replace").lstrip(" \t\r\n\0")
+    return line.startswith("{") and next((start for start, _ in splice(line).objects), None) == 0
+
+
 def parse_lines(name: str, lines: Iterator[Line]) -> Iterator[Record | BrokenRecord]:
     """Parse lines as `parse_line`."""
     for line in lines:

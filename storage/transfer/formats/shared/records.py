@@ -14,7 +14,15 @@ from storage import errors
 from storage.transfer.formats.shared import limits, yaml_stream
 from storage.transfer.formats.shared.json_decoding import BadNumber, worse
 from storage.transfer.formats.shared.json_splitting import MalformedJson, Scanner, chained
-from storage.transfer.formats.shared.lines import MARK, Line, Lines, parse_line, parse_lines, read_line
+from storage.transfer.formats.shared.lines import (
+    MARK,
+    Line,
+    Lines,
+    begins_with_object,
+    parse_line,
+    parse_lines,
+    read_line,
+)
 from storage.transfer.formats.shared.record import (
     BrokenRecord,
     Record,
@@ -22,7 +30,6 @@ from storage.transfer.formats.shared.record import (
     read_record,
     too_long,
 )
-from storage.transfer.formats.shared.spliced_lines import splice
 
 PARTS = frozenset({"samples"})
 """Lists of a document's outermost object whose items are records of their own."""
@@ -113,10 +120,8 @@ def _is_listed(content: bytes) -> bool:
 
 def _is_lines(name: str, first: Line, content: bytes) -> bool:
     """Whether the first line begins with a whole object, or the second one is a record, so that only one is broken."""
-    if first.content.lstrip(b" \t\r\n\0")[:1] == b"{":
-        objects, _ = splice(first.content.decode("utf-8", "replace"))
-        if objects and not first.content.decode("utf-8", "replace")[: objects[0][0]].strip(" \t\r\n\0"):
-            return True
+    if begins_with_object(first):
+        return True
     second = next(Lines(io.BytesIO(content[len(first.content) :]), first.number + 1), None)
     return second is not None and _opening(second.content) == b"{" and isinstance(read_line(name, second), Record)
 

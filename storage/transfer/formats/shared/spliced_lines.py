@@ -11,8 +11,10 @@ _OBJECT = re.compile(r'\{\s*["}]')
 _FILLING = re.compile(r"[\s\0]*")
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 """Only finds where objects end."""
-ATTEMPTS = 1_000
-"""Objects that are tried on one line; each may be read up to its end, so more would take too long."""
+FAILURES = 1_000
+"""Torn objects on one line after which the rest of it is given up."""
+FAILED_CHARACTERS = 256 * 1024 * 1024
+"""Likewise of a long line, as each torn object may be read to the end of the line; but never fewer than 16."""
 
 
 class Splice(NamedTuple):
@@ -26,16 +28,17 @@ def splice(line: str) -> Splice:
     """Find the whole objects of a line; those inside a torn one don't count. Offsets are in characters."""
     objects: list[tuple[int, int]] = []
     broken_at: int | None = None
-    attempts = position = 0
+    position = 0
+    failures_left = max(16, min(FAILURES, FAILED_CHARACTERS // max(len(line), 1)))
     boundary = _skip_filling(line, 0)
     if "\0" in line[:boundary]:
         broken_at = 0
-    while (candidate := _OBJECT.search(line, position)) is not None and attempts < ATTEMPTS:
-        attempts += 1
+    while (candidate := _OBJECT.search(line, position)) is not None and failures_left:
         start = candidate.start()
         try:
             _, end = _DECODER.raw_decode(line, start)
         except (json.JSONDecodeError, RecursionError):
+            failures_left -= 1
             position = start + 1
             continue
         position = end

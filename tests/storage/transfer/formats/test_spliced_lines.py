@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage.transfer.formats.shared.record import BrokenRecord, Record
 from storage.transfer.formats.shared.records import read_records
-from storage.transfer.formats.shared.spliced_lines import ATTEMPTS, splice
+from storage.transfer.formats.shared.spliced_lines import FAILURES, splice
 
 A, B, C = ('{"type":"a","in":{"x":[1,{"y":2}]}}', '{"type":"b","text":"{\\"type\\": 1}"}', '{"type":"c"}')
 TORN = (
@@ -97,9 +97,14 @@ def test_objects_inside_an_indented_document_are_not_records() -> None:
 
 
 def test_a_line_of_many_torn_objects_is_given_up() -> None:
-    objects, broken_at = splice('{"a":' * (2 * ATTEMPTS) + C)
+    objects, broken_at = splice('{"a":' * (2 * FAILURES) + C)
     assert objects == []
     assert broken_at == 0
+
+
+def test_whole_objects_inside_a_torn_one_do_not_use_up_the_tries() -> None:
+    line = '{"list":[' + '{"a":1},' * (2 * FAILURES) + '"cut' + C
+    assert [line[start:end] for start, end in splice(line).objects] == [C]
 
 
 @given(st.lists(st.sampled_from([A, B, C, *TORN]), min_size=1, max_size=6))
